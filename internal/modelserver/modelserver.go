@@ -1,0 +1,190 @@
+// Package modelserver is a Redis server for tests whose throughput is known
+// from a formula: c workers with a fixed service time S answer X = min(N, c)/S
+// requests a second to N clients in a closed loop, so that the knee is exactly
+// c. It speaks just enough RESP for load and for a control connection, keeps
+// no data and is no part of the poolsweep command.
+package modelserver
+
+import (
+	"bytes"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/poolsweep/poolsweep/internal/resp"
+)
+
+// A Server is a running model.
+type Server struct {
+	// Addr is where it listens, on the loopback interface.
+	Addr string
+
+	// Served counts the requests answered, all connections together.
+	Served atomic.Int64
+
+	reply    func(command string) string
+	service  time.Duration
+	listener net.Listener
+	handlers sync.WaitGroup
+	close    sync.Once
+
+	mu    sync.Mutex
+	free  []time.Time // when each worker has done what it was given
+	queue chan answer // in the order of due, which is that of arrival
+	conns map[net.Conn]bool
+}
+
+// An answer waits for its time.
+type answer struct {
+	due   time.Time
+	conn  net.Conn
+	bytes []byte
+}
+
+// Start starts a model with the given number of workers and service time.
+// Workers 0 is a null responder: it answers at once. reply may be nil; else
+// it is given the name of each command, in upper case, and returns the bytes
+// to answer with. Without it, and where it returns "", the answer is +OK.
+func Start(workers int, service time.Duration, reply func(command string) string) (*Server, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		Addr:     l.Addr().String(),
+		reply:    reply,
+		service:  service,
+		listener: l,
+		free:     make([]time.Time, workers),
+		queue:    make(chan answer, 1<<16),
+		conns:    make(map[net.Conn]bool),
+	}
+	go s.deliver()
+	s.handlers.Go(s.accept)
+	return s, nil
+}
+
+// Close may be called again. It closes the listener and every connection and waits for the handlers.
+func (s *Server) Close() {
+	s.close.Do(func() {
+		s.listener.Close()
+		s.Disconnect()
+		s.handlers.Wait()
+		close(s.queue)
+	})
+}
+
+// Disconnect closes every connection, as a server that is killed does.
+func (s *Server) Disconnect() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		c.Close()
+	}
+}
+
+func (s *Server) accept() {
+	for {
+		c, err := s.listener.Accept()
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		s.conns[c] = true
+		s.mu.Unlock()
+		s.handlers.Go(func() {
+			s.serve(c)
+			s.mu.Lock()
+			delete(s.conns, c)
+			s.mu.Unlock()
+			c.Close()
+		})
+	}
+}
+
+// serve takes the commands of one connection in their order.
+func (s *Server) serve(c net.Conn) {
+	var scan resp.Scanner // a command is an array like a reply
+	var command, out []byte
+	in := make([]byte, 16<<10)
+	for {
+		n, err := c.Read(in)
+		if err != nil {
+			return
+		}
+		out = out[:0]
+		var due time.Time
+		for data := in[:n]; len(data) > 0; {
+			n, done, err := scan.Scan(data)
+			if err != nil {
+				return
+			}
+			if s.reply != nil {
+				command = append(command, data[:n]...)
+			}
+			data = data[n:]
+			if done {
+				out = append(out, s.answer(command)...)
+				command = command[:0]
+				s.Served.Add(1)
+				due = s.work()
+			}
+		}
+		if len(s.free) == 0 {
+			c.Write(out)
+		} else {
+			s.queue <- answer{due, c, bytes.Clone(out)}
+		}
+	}
+}
+
+// work gives a request to the worker that is free first and returns when it
+// will be done.
+func (s *Server) work() time.Time {
+	if len(s.free) == 0 {
+		return time.Time{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := 0
+	for i, t := range s.free {
+		if t.Before(s.free[first]) {
+			first = i
+		}
+	}
+	start := time.Now()
+	if s.free[first].After(start) {
+		start = s.free[first]
+	}
+	s.free[first] = start.Add(s.service)
+	return s.free[first]
+}
+
+// deliver sends each answer at its time. It sleeps in the kernel: Go's timers
+// come up to a millisecond late on an idle process, a tenth of a service time.
+// A goroutine in the kernel can keep its processor for 10 ms: a test that runs
+// the model raises GOMAXPROCS.
+func (s *Server) deliver() {
+	for a := range s.queue {
+		if wait := time.Until(a.due); wait > 0 {
+			tv := unix.NsecToTimeval(wait.Nanoseconds())
+			unix.Select(0, nil, nil, nil, &tv)
+		}
+		a.conn.Write(a.bytes)
+	}
+}
+
+func (s *Server) answer(command []byte) string {
+	if s.reply != nil {
+		if fields := bytes.SplitN(command, []byte("\r\n"), 4); len(fields) > 2 {
+			if r := s.reply(strings.ToUpper(string(fields[2]))); r != "" {
+				return r
+			}
+		}
+	}
+	return "+OK\r\n"
+}

@@ -1,0 +1,192 @@
+// Package load drives a server: it opens connections, keeps requests in
+// flight on them (closed loop) and records what came back and when. It
+// records facts and judges nothing; what to drive next is package sweep's
+// business, what may be concluded package analyze's.
+//
+// A Driver runs one Job at a time. EventLoops is the driver for plain TCP and
+// unix sockets: gnet event loops, the cheapest way measured to keep one
+// Redis thread busy from Go (docs/design.md has the numbers). Everything that
+// is not transport, what to send next, which bytes end a reply, what counts,
+// is in session and shared by all transports.
+package load
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+)
+
+// A Step is one operating point of a sweep: how much is kept in flight.
+type Step struct {
+	Clients int `json:"clients"` // connections N, at least 1
+	Depth   int `json:"depth"`   // requests in a batch on each connection P, at least 1
+}
+
+// InFlight returns the number of requests kept in flight, N·P.
+func (s Step) InFlight() int { return s.Clients * s.Depth }
+
+// A Job is one uninterrupted measurement of a step: connect, warm up,
+// measure, drain, close. Only the window between Warmup and the end counts.
+type Job struct {
+	Step
+	Warmup   time.Duration // load before the window; may be 0
+	Duration time.Duration // length of the window; used when Requests is 0
+
+	// Requests is the exact number of requests to send in the window, which
+	// then ends with the last reply. 0: the window ends after Duration.
+	Requests int64
+
+	// Begin and End are called, each on a goroutine of its own, when the
+	// window begins and ends; Run returns after both have returned. They
+	// may be nil.
+	Begin, End func()
+}
+
+// A Driver runs jobs. Run returns an error when the load could not be driven
+// (it could not connect, every connection was lost, ctx ended); what was
+// measured until then comes with it and may be nil.
+type Driver interface {
+	Run(ctx context.Context, job Job) (*Measurement, error)
+	Close() error
+}
+
+// A Measurement is what one job, or several of one step merged, has recorded.
+// Facts only. Its JSON form is part of the result file.
+type Measurement struct {
+	Step
+	Start   time.Time     `json:"start"`      // when the window began
+	Elapsed time.Duration `json:"elapsed_ns"` // its length
+
+	// Requests is the number of requests answered without an error inside
+	// the window, Errors what the others were answered with.
+	Requests int64                 `json:"requests"`
+	Errors   map[string]ErrorClass `json:"errors,omitempty"`
+
+	// Nulls is how many of Requests were answered with a null: for a GET
+	// the misses.
+	Nulls int64 `json:"nulls,omitempty"`
+
+	// The whole job, warm-up and drain included:
+	// Sent = Received + Failed + Lost, always.
+	Sent     int64 `json:"sent"`
+	Received int64 `json:"received"` // answered without an error
+	Failed   int64 `json:"failed"`   // answered with an error
+	Lost     int64 `json:"lost"`     // not answered: the connection was lost or the drain timed out
+
+	// LostConnections is how many connections ended before the job did.
+	LostConnections int `json:"lost_connections,omitempty"`
+
+	BytesOut int64 `json:"bytes_out"` // sent inside the window
+	BytesIn  int64 `json:"bytes_in"`  // received inside the window
+
+	// Latency has one value for each of Requests and for each error in the
+	// window: from when the batch was written to when its reply was handled.
+	Latency *Latency `json:"latency"`
+
+	// BatchTime is the sum over the batches answered in the window of the
+	// time from writing a batch to its last reply.
+	BatchTime time.Duration `json:"batch_time_ns"`
+
+	// Intervals has the Requests of each 100 ms of the window; the last one
+	// may be shorter.
+	Intervals []int64 `json:"intervals_100ms,omitempty"`
+
+	// Connect is how long opening the connections took; Loops how many
+	// event loops drove them.
+	Connect time.Duration `json:"connect_ns"`
+	Loops   int           `json:"loops"`
+}
+
+// An ErrorClass is what a number of requests was answered with.
+type ErrorClass struct {
+	Count int64  `json:"count"`
+	First string `json:"first"` // text of the first of them
+}
+
+// interval is the grain of Measurement.Intervals.
+const interval = 100 * time.Millisecond
+
+// Throughput returns X, the requests answered without an error per second.
+func (m *Measurement) Throughput() float64 {
+	if m.Elapsed <= 0 {
+		return 0
+	}
+	return float64(m.Requests) / m.Elapsed.Seconds()
+}
+
+// Utilisation returns X·R/(N·P), R the mean time from writing a batch to its
+// last reply: the share of the window in which the requests were really in
+// flight. By Little's law it is 1 in a closed loop without think time; below
+// about 0.95 the connections idled between requests and the server was not
+// what limited the throughput.
+//
+// See Little (1961), "A Proof for the Queuing Formula: L = λW".
+func (m *Measurement) Utilisation() float64 {
+	if m.Elapsed <= 0 || m.Clients == 0 {
+		return 0
+	}
+	return m.BatchTime.Seconds() / (m.Elapsed.Seconds() * float64(m.Clients))
+}
+
+// ErrorCount returns how many requests in the window were answered with an
+// error.
+func (m *Measurement) ErrorCount() int64 {
+	var n int64
+	for _, e := range m.Errors {
+		n += e.Count
+	}
+	return n
+}
+
+// Merge adds another measurement of the same step: counts add up, histograms
+// are merged by counts, windows are put one behind the other.
+func (m *Measurement) Merge(o *Measurement) error {
+	if m.Step != o.Step {
+		return fmt.Errorf("merging measurements: %v is not %v", o.Step, m.Step)
+	}
+	if o.Start.Before(m.Start) {
+		m.Start = o.Start
+	}
+	m.Elapsed += o.Elapsed
+	m.Requests += o.Requests
+	m.Nulls += o.Nulls
+	m.Sent += o.Sent
+	m.Received += o.Received
+	m.Failed += o.Failed
+	m.Lost += o.Lost
+	m.LostConnections += o.LostConnections
+	m.BytesOut += o.BytesOut
+	m.BytesIn += o.BytesIn
+	m.BatchTime += o.BatchTime
+	m.Connect += o.Connect
+	m.Loops = max(m.Loops, o.Loops)
+	m.Intervals = append(m.Intervals, o.Intervals...)
+	for class, e := range o.Errors {
+		m.addError(class, e)
+	}
+	m.Latency.Merge(o.Latency)
+	return nil
+}
+
+// Clone returns a copy that shares nothing with m.
+func (m *Measurement) Clone() *Measurement {
+	c := *m
+	c.Errors = maps.Clone(m.Errors)
+	c.Intervals = append([]int64(nil), m.Intervals...)
+	c.Latency = new(Latency)
+	c.Latency.Merge(m.Latency)
+	return &c
+}
+
+func (m *Measurement) addError(class string, e ErrorClass) {
+	if m.Errors == nil {
+		m.Errors = make(map[string]ErrorClass)
+	}
+	have := m.Errors[class]
+	if have.Count == 0 {
+		have.First = e.First
+	}
+	have.Count += e.Count
+	m.Errors[class] = have
+}
