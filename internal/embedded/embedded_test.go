@@ -1,0 +1,115 @@
+package embedded
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/poolsweep/poolsweep/probe"
+)
+
+// userVariable marks a process of TestRemovedWhenUserIsKilled.
+const userVariable = "POOLSWEEP_TEST_USER"
+
+func TestMain(m *testing.M) {
+	Main()
+	if os.Getenv(userVariable) != "" {
+		s, err := Start(context.Background(), "")
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println(s.Target.Addr())
+		select {}
+	}
+	os.Exit(m.Run())
+}
+
+func TestStart(t *testing.T) {
+	for _, program := range []string{"redis-server", emulator} {
+		t.Run(program, func(t *testing.T) {
+			s, err := Start(t.Context(), program)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if s.Program != program || s.Emulator() != (program == emulator) {
+				t.Errorf("%s runs, want %s", s.Program, program)
+			}
+			server, err := probe.Connect(t.Context(), s.Target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer server.Close()
+			if id := server.Identity; !s.Emulator() && (!id.Local || id.Save != "" || id.AppendOnly != "no") {
+				t.Errorf("identity %+v: want a local server without persistence", id)
+			}
+			// The password is wanted.
+			other := s.Target
+			other.Password = probe.Secret{}
+			if c, err := probe.Connect(t.Context(), other); err == nil {
+				c.Close()
+				t.Error("connected without the password")
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			waitUntilGone(t, s.Target.Addr())
+		})
+	}
+}
+
+func TestStartUnknownProgram(t *testing.T) {
+	if s, err := Start(t.Context(), "no-such-server"); err == nil {
+		s.Close()
+		t.Error("started")
+	} else if !strings.Contains(err.Error(), "no-such-server is not on PATH") {
+		t.Errorf("got error %v", err)
+	}
+}
+
+// A user that is killed cannot close anything; the server ends all the same.
+func TestRemovedWhenUserIsKilled(t *testing.T) {
+	user := exec.Command(os.Args[0])
+	user.Env = append(os.Environ(), userVariable+"=1")
+	out, err := user.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := user.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := strings.TrimSpace(line)
+	if c, err := net.Dial("tcp", addr); err != nil {
+		t.Fatal(err)
+	} else {
+		c.Close()
+	}
+	user.Process.Kill()
+	user.Wait()
+	waitUntilGone(t, addr)
+}
+
+func waitUntilGone(t *testing.T, addr string) {
+	t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for time.Now().Before(deadline) {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			return
+		}
+		c.Close()
+		time.Sleep(10 * time.Millisecond) // between two looks
+	}
+	t.Errorf("a server still listens at %s", addr)
+}
