@@ -99,10 +99,13 @@ type Slice struct {
 // one core, fully used. Every Quantity is unknown where it could not be
 // observed; use UnknownLoad to start from.
 type Load struct {
-	ServerCPU  Quantity // the server process, all threads
-	ServerMain Quantity // the server's main thread, the one that runs commands
-	ServerIO   Quantity // the server's io-threads together
-	ServerWait Quantity // the main thread ready to run, but waiting for a core
+	ServerCPU Quantity // the server process, all threads
+	// ServerCPUSeen is the same as the system sees it, when ServerCPU is the
+	// server's own word.
+	ServerCPUSeen Quantity
+	ServerMain    Quantity // the server's main thread, the one that runs commands
+	ServerIO      Quantity // the server's io-threads together
+	ServerWait    Quantity // the main thread ready to run, but waiting for a core
 
 	GeneratorCPU     Quantity // poolsweep itself, all threads
 	GeneratorWait    Quantity // its event loops ready to run, but waiting for a core
@@ -127,7 +130,7 @@ type Load struct {
 func UnknownLoad() Load {
 	u := Unknown()
 	return Load{
-		ServerCPU: u, ServerMain: u, ServerIO: u, ServerWait: u,
+		ServerCPU: u, ServerCPUSeen: u, ServerMain: u, ServerIO: u, ServerWait: u,
 		GeneratorCPU: u, GeneratorWait: u, GeneratorCeiling: u,
 		HostCPU: u, Steal: u, Throttled: u, NetworkUse: u, Packets: u,
 		Forks: u, AOFDelayed: u, Evictions: u, SwapBytes: u,

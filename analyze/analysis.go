@@ -1,0 +1,210 @@
+package analyze
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// An Analysis is everything that is concluded from one Curve. It holds the
+// rows to print as well, so that a report needs nothing else.
+type Analysis struct {
+	Test      string  `json:"test"`
+	Depth     int     `json:"pipeline_depth"`
+	Tolerance float64 `json:"tolerance_ratio"` // δ
+	Goal      Goal    `json:"goal"`
+
+	// Answer is true when a knee is named that may be acted on. It is true
+	// for curves with one trial a step as well, whose confidence is NONE.
+	Answer bool `json:"answer"`
+
+	// Reason says why there is no answer, a clause; empty when there is one.
+	Reason string `json:"reason"`
+
+	Steps          []Step         `json:"steps"` // by clients
+	Noise          Noise          `json:"noise"`
+	Knee           Knee           `json:"knee"`
+	Bottleneck     Bottleneck     `json:"bottleneck"`
+	Recommendation Recommendation `json:"recommendation"`
+	Warnings       []Warning      `json:"warnings"`
+
+	// Next is what would make the answer better, as the function Next says.
+	Next Proposal `json:"next"`
+}
+
+// A Step is one row: the median trial of a step, as it was measured. With an
+// even number of trials it is the lower of the middle two, so that a row is
+// always one real trial whose latency and CPU belong to its throughput.
+type Step struct {
+	Clients  int `json:"clients"`
+	InFlight int `json:"in_flight"` // clients × pipeline depth
+	Trials   int `json:"trials"`    // K, those that could be used
+
+	// MedianTrial is the index of the row's trial in Point.Trials.
+	MedianTrial int `json:"median_trial"`
+
+	QPS float64 `json:"qps"` // requests/s
+
+	// Spread is how far the trials lie apart, highest less lowest over QPS;
+	// unknown with one trial.
+	Spread Quantity `json:"spread_ratio"`
+
+	// Gain is how much of what a linear system would have gained since the
+	// previous step was gained: 1 is linear, 0 is flat, negative is a loss.
+	// Unknown for the first step.
+	Gain Quantity `json:"gain_ratio"`
+
+	Mean Quantity `json:"mean_s"`
+	P50  Quantity `json:"p50_s"`
+	P99  Quantity `json:"p99_s"`
+	P999 Quantity `json:"p999_s"`
+
+	ServerMain   Quantity `json:"server_main_cores"`
+	ServerCPU    Quantity `json:"server_cores"`
+	GeneratorCPU Quantity `json:"generator_cores"`
+	HostCPU      Quantity `json:"host_cores"`
+
+	// Invalid holds the codes of the validity gates that any of the trials
+	// failed, sorted.
+	Invalid []string `json:"invalid"`
+}
+
+// Analyze concludes from c what can be concluded. It is pure: one curve and
+// one set of options always give the same Analysis. Points and trials may come
+// in any order; those that cannot be used are left out with a warning.
+func Analyze(c Curve, o Options) *Analysis {
+	t := newTable(c)
+	a := &Analysis{
+		Test:      c.Test,
+		Depth:     t.depth,
+		Tolerance: o.tolerance(),
+		Goal:      cmp.Or(o.Goal, GoalKnee),
+		Noise:     t.noise,
+	}
+	if len(t.points) == 0 {
+		a.Reason = "nothing was measured"
+		a.Knee = unknownKnee()
+		a.Bottleneck = Bottleneck{Cause: CauseUnknown}
+		a.Recommendation = recommend(c, a.Knee, o)
+		if t.dropped > 0 {
+			a.Warnings = []Warning{t.unusable()}
+		}
+		return a
+	}
+	f := find(t.n, t.y, t.nu, a.Tolerance)
+	gates := t.gateWarnings(f)
+	a.Steps = t.steps()
+	a.Knee = t.knee(f, a.Tolerance)
+	a.Bottleneck = t.bottleneck(f)
+	contested := t.contested(&a.Knee, f, a.Tolerance, gates)
+	a.Next = t.next(f, a.Knee, contested)
+	a.Reason = a.refusal()
+	a.Answer = a.Reason == ""
+	if !a.Answer {
+		a.Knee.withdraw()
+	}
+	a.Recommendation = recommend(c, a.Knee, o)
+	a.Warnings = append(a.warnings(t, f, contested, c.Limit), gates...)
+	return a
+}
+
+// tolerance returns δ.
+func (o Options) tolerance() float64 { return cmp.Or(o.Tolerance, 0.05) }
+
+// refusal says why no knee may be named, "" when one may. A curve that is not
+// the server's comes first: more levels or trials would not mend it.
+func (a *Analysis) refusal() string {
+	last := a.Steps[len(a.Steps)-1].Clients
+	switch {
+	case a.Bottleneck.Cause == CauseGenerator:
+		return "generator-bound: " + a.Bottleneck.Evidence[0]
+	case a.Bottleneck.Cause == CauseSharedCPU:
+		return "short of CPU: " + a.Bottleneck.Evidence[0]
+	case a.Noise.Sigma > tooNoisySigma:
+		return fmt.Sprintf("too noisy: trials of one step differ by σ = %s, and a knee needs %s or less",
+			percent(a.Noise.Sigma), percent(tooNoisySigma))
+	case len(a.Steps) == 1:
+		return fmt.Sprintf("only one level, %s, was measured", count(last, "client"))
+	case a.Knee.Shape == ShapeRising:
+		return fmt.Sprintf("still rising at %s", count(last, "client"))
+	case a.Knee.Shape == ShapeUnconfirmed:
+		return fmt.Sprintf("unconfirmed: too few levels above %s to say that the throughput stays flat", count(a.Knee.Apparent, "client"))
+	}
+	return ""
+}
+
+// steps returns the rows.
+func (t *table) steps() []Step {
+	steps := make([]Step, len(t.points))
+	for i, p := range t.points {
+		j := t.representative(i)
+		trial := p.Trials[j]
+		s := Step{
+			Clients:      p.Clients,
+			InFlight:     p.Clients * t.depth,
+			Trials:       len(p.Trials),
+			MedianTrial:  t.indexes[i][j],
+			QPS:          trial.QPS,
+			Spread:       Unknown(),
+			Gain:         Unknown(),
+			Mean:         trial.Mean,
+			P50:          trial.P50,
+			P99:          trial.P99,
+			P999:         trial.P999,
+			ServerMain:   trial.Load.ServerMain,
+			ServerCPU:    trial.Load.ServerCPU,
+			GeneratorCPU: trial.Load.GeneratorCPU,
+			HostCPU:      trial.Load.HostCPU,
+		}
+		low, high := trial.QPS, trial.QPS
+		for _, other := range p.Trials {
+			low, high = min(low, other.QPS), max(high, other.QPS)
+			s.Invalid = append(s.Invalid, other.Invalid...)
+		}
+		slices.Sort(s.Invalid)
+		s.Invalid = slices.Compact(s.Invalid)
+		if len(p.Trials) > 1 {
+			s.Spread = Quantity((high - low) / trial.QPS)
+		}
+		if i > 0 {
+			before := steps[i-1]
+			linear := float64(s.Clients)/float64(before.Clients) - 1
+			s.Gain = Quantity((s.QPS/before.QPS - 1) / linear)
+		}
+		steps[i] = s
+	}
+	return steps
+}
+
+// representative returns the index of the trial that stands for step i: the
+// one with the median QPS as measured, the lower of the middle two when their
+// number is even.
+func (t *table) representative(i int) int {
+	trials := t.points[i].Trials
+	order := make([]int, len(trials))
+	for j := range order {
+		order[j] = j
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(trials[a].QPS, trials[b].QPS) })
+	return order[(len(order)-1)/2]
+}
+
+func (t *table) representativeTrial(i int) Trial {
+	return t.points[i].Trials[t.representative(i)]
+}
+
+// notInFlight reports whether Little's law says that the clients of step i did
+// not keep their requests in flight, or that its latency is of something else.
+// False when the mean latency is unknown, and for pipelined requests: there a
+// request waits for its batch after its own reply has come, so that the mean
+// latency of requests says too little.
+//
+// See Little (1961), "A Proof for the Queuing Formula: L = λW".
+func (t *table) notInFlight(i int) bool {
+	if t.depth > 1 {
+		return false
+	}
+	trial := t.representativeTrial(i)
+	share := Quantity(float64(trial.Mean) * trial.QPS / t.n[i])
+	return outsideLittle(share)
+}
