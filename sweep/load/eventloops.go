@@ -186,7 +186,7 @@ func (d *EventLoops) Run(ctx context.Context, job Job) (*Measurement, error) {
 	m.Start, m.Connect = origin.Add(begin), connected
 	if m.LostConnections == job.Clients {
 		return m, fmt.Errorf("driving %d clients: every connection was lost: %s",
-			job.Clients, m.firstError())
+			job.Clients, m.FirstError())
 	}
 	return m, nil
 }
@@ -303,8 +303,8 @@ func (d *EventLoops) collect(job Job, loops []*loop) *Measurement {
 	return m
 }
 
-// firstError returns the text of the most frequent error.
-func (m *Measurement) firstError() string {
+// FirstError returns the text of the most frequent error, "" when there was none.
+func (m *Measurement) FirstError() string {
 	var most ErrorClass
 	for _, e := range m.Errors {
 		if e.Count > most.Count || e.Count == most.Count && e.First < most.First {

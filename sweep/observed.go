@@ -1,0 +1,80 @@
+package sweep
+
+import (
+	"github.com/poolsweep/poolsweep/analyze"
+	"github.com/poolsweep/poolsweep/probe"
+	"github.com/poolsweep/poolsweep/sweep/load"
+)
+
+// loadOf turns what was observed during a trial into rates: cores, ratios,
+// events. What was not observed stays unknown.
+func loadOf(t Trial, local bool) analyze.Load {
+	l := analyze.UnknownLoad()
+	l.GeneratorLoops, l.SharedHost = t.Measurement.Loops, local
+	w := t.Window
+	if w == nil || w.Elapsed <= 0 {
+		return l
+	}
+	elapsed := w.Elapsed.Seconds()
+	per := func(x float64) analyze.Quantity { return analyze.Quantity(x / elapsed) }
+	ifKnown := func(x *float64, elapsed float64) analyze.Quantity {
+		if x == nil || elapsed <= 0 {
+			return analyze.Unknown()
+		}
+		return analyze.Quantity(*x / elapsed)
+	}
+	l.GeneratorCPU = per(w.Generator.CPUSeconds)
+	l.GeneratorWait = ifKnown(w.Generator.WaitSeconds, elapsed)
+	if s := w.Server; s != nil {
+		// INFO is answered a little after it is asked for: its own clock
+		// says over which time its counters ran.
+		l.ServerCPU = ifKnown(s.CPUSeconds, s.Elapsed.Seconds())
+		l.ServerMain = ifKnown(s.MainCPUSeconds, s.Elapsed.Seconds())
+		l.Forks = analyze.Quantity(s.Forks)
+		if s.ChildAtWork {
+			l.Forks = max(l.Forks, 1)
+		}
+		l.AOFDelayed = analyze.Quantity(s.DelayedFsyncs)
+		l.Evictions = analyze.Quantity(s.Evictions)
+	}
+	if p := w.Process; p != nil {
+		l.ServerCPUSeen = per(p.CPUSeconds)
+		l.ServerIO = per(p.IOCPUSeconds)
+		l.ServerWait = ifKnown(p.MainWaitSeconds, elapsed)
+		if !l.ServerCPU.Known() {
+			l.ServerCPU = per(p.CPUSeconds)
+		}
+		if !l.ServerMain.Known() {
+			l.ServerMain = per(p.MainCPUSeconds)
+		}
+	}
+	if h := w.Host; h != nil {
+		l.HostCores = h.Cores
+		l.HostCPU, l.Steal = per(h.BusySeconds), per(h.StealSeconds)
+	}
+	if n := w.Network; n != nil {
+		l.Packets = per(float64(n.PacketsSent + n.PacketsReceived))
+	}
+	return l
+}
+
+// facts is what the validity gates of package analyze look at.
+func facts(m *load.Measurement, w *probe.Window) analyze.Facts {
+	f := analyze.Facts{
+		Requests:    m.Requests,
+		Errors:      m.ErrorCount() + m.Lost,
+		Utilisation: analyze.Quantity(m.Utilisation()),
+		Steal:       analyze.Unknown(),
+	}
+	if w == nil {
+		return f
+	}
+	if s := w.Server; s != nil {
+		f.Evictions, f.Forks = s.Evictions, s.Forks
+		f.ChildAtWork = s.ChildAtWork
+	}
+	if h := w.Host; h != nil && h.Cores > 0 && w.Elapsed > 0 {
+		f.Steal = analyze.Quantity(h.StealSeconds / (w.Elapsed.Seconds() * float64(h.Cores)))
+	}
+	return f
+}

@@ -1,0 +1,182 @@
+package sweep
+
+import (
+	"slices"
+	"time"
+
+	"github.com/poolsweep/poolsweep/analyze"
+	"github.com/poolsweep/poolsweep/probe"
+	"github.com/poolsweep/poolsweep/sweep/load"
+)
+
+// A Result is what a run has measured: the contents of a result file.
+type Result struct {
+	Header Header
+	Slices []Slice // in the order in which they were measured
+}
+
+// A Header says what was measured, on what and by what. It holds no secret,
+// no path and no name of the machine.
+type Header struct {
+	Schema  string    `json:"schema"` // "poolsweep/1"
+	Build   string    `json:"build"`  // version of poolsweep
+	Started time.Time `json:"started"`
+
+	Target   string         `json:"target"`             // URL without a password
+	Embedded string         `json:"embedded,omitempty"` // program, when the server was the run's own
+	Server   probe.Identity `json:"server"`
+	Host     Host           `json:"host"`
+	Plan     Plan           `json:"plan"`
+
+	// Limit names what bounds the number of clients and Clients the bound.
+	Limit   string `json:"limit"`
+	Clients int    `json:"limit_clients"`
+}
+
+// A Host is the machine that the generator ran on.
+type Host struct {
+	OS    string `json:"os"`
+	Arch  string `json:"arch"`
+	Cores int    `json:"cores"`
+	Go    string `json:"go"`
+}
+
+// A Slice is the smallest piece of measuring: one step, driven for a moment in
+// one pass.
+type Slice struct {
+	Test string `json:"test"`
+	Pass int    `json:"pass"` // over the steps of the sweep, from 1
+
+	Measurement *load.Measurement `json:"measurement"`
+	Window      *probe.Window     `json:"window"`
+
+	// Invalid holds the codes of the validity gates that the slice failed.
+	Invalid []string `json:"invalid,omitempty"`
+
+	// Superseded is true when the slice was measured again, because it
+	// failed a gate or was too short. It is kept, but is in no trial.
+	Superseded bool `json:"superseded,omitempty"`
+}
+
+// A Sweep is one test at one pipeline depth: the slices that belong to one
+// curve.
+type Sweep struct {
+	Test   string
+	Depth  int
+	Slices []Slice // without those superseded
+}
+
+// Sweeps returns the sweeps in the order in which they were begun.
+func (r *Result) Sweeps() []Sweep {
+	var sweeps []Sweep
+	for _, s := range r.Slices {
+		i := slices.IndexFunc(sweeps, func(w Sweep) bool {
+			return w.Test == s.Test && w.Depth == s.Measurement.Depth
+		})
+		if i < 0 {
+			i = len(sweeps)
+			sweeps = append(sweeps, Sweep{Test: s.Test, Depth: s.Measurement.Depth})
+		}
+		if !s.Superseded {
+			sweeps[i].Slices = append(sweeps[i].Slices, s)
+		}
+	}
+	return slices.DeleteFunc(sweeps, func(w Sweep) bool { return len(w.Slices) == 0 })
+}
+
+// Curves returns the curve of each sweep, for package analyze.
+func (r *Result) Curves() []analyze.Curve {
+	var curves []analyze.Curve
+	for _, w := range r.Sweeps() {
+		c := curve(w, r.Header.Plan.Slices, r.Header.Server.Local)
+		if last := c.Points[len(c.Points)-1].Clients; last >= r.Header.Clients && r.Header.Clients > 0 {
+			c.Limit = r.Header.Limit
+		}
+		curves = append(curves, c)
+	}
+	return curves
+}
+
+// A Trial is the slices of one step in consecutive passes, merged.
+type Trial struct {
+	Slices      []Slice
+	Measurement *load.Measurement
+	Window      *probe.Window
+}
+
+// Trials returns the trials of each step, by clients: per slices each, in the
+// order of their passes. The slices that are left over make a trial only when
+// a step has no whole one (of a run that was interrupted).
+func (w Sweep) Trials(per int) map[int][]Trial {
+	steps := make(map[int][]Slice)
+	for _, s := range w.Slices {
+		steps[s.Measurement.Clients] = append(steps[s.Measurement.Clients], s)
+	}
+	trials := make(map[int][]Trial)
+	for clients, all := range steps {
+		slices.SortStableFunc(all, func(a, b Slice) int { return a.Pass - b.Pass })
+		for group := range slices.Chunk(all, max(1, per)) {
+			if len(group) == per || len(trials[clients]) == 0 {
+				trials[clients] = append(trials[clients], merge(group))
+			}
+		}
+	}
+	return trials
+}
+
+// merge makes a trial of slices of one step.
+func merge(group []Slice) Trial {
+	t := Trial{Slices: group, Measurement: group[0].Measurement.Clone()}
+	if w := group[0].Window; w != nil {
+		t.Window = w.Clone()
+	}
+	for _, s := range group[1:] {
+		_ = t.Measurement.Merge(s.Measurement) // the steps are the same
+		if t.Window != nil && s.Window != nil {
+			t.Window.Merge(s.Window)
+		}
+	}
+	return t
+}
+
+// curve turns a sweep into what package analyze judges.
+func curve(w Sweep, per int, local bool) analyze.Curve {
+	c := analyze.Curve{Test: w.Test, Depth: w.Depth}
+	for clients, trials := range w.Trials(per) {
+		p := analyze.Point{Clients: clients}
+		for _, t := range trials {
+			p.Trials = append(p.Trials, analyzeTrial(t, local))
+		}
+		c.Points = append(c.Points, p)
+	}
+	slices.SortFunc(c.Points, func(a, b analyze.Point) int { return a.Clients - b.Clients })
+	return c
+}
+
+func analyzeTrial(t Trial, local bool) analyze.Trial {
+	m := t.Measurement
+	seconds := func(d time.Duration) analyze.Quantity {
+		if m.Latency.Count() == 0 {
+			return analyze.Unknown()
+		}
+		return analyze.Quantity(d.Seconds())
+	}
+	out := analyze.Trial{
+		QPS:        m.Throughput(),
+		Mean:       seconds(m.Latency.Mean()),
+		P50:        seconds(m.Latency.Quantile(0.50)),
+		P99:        seconds(m.Latency.Quantile(0.99)),
+		P999:       seconds(m.Latency.Quantile(0.999)),
+		LatencyMin: seconds(m.Latency.Min()),
+		Load:       loadOf(t, local),
+	}
+	for _, s := range t.Slices {
+		out.Slices = append(out.Slices, analyze.Slice{Pass: s.Pass, QPS: s.Measurement.Throughput()})
+		for _, code := range s.Invalid {
+			if !slices.Contains(out.Invalid, code) {
+				out.Invalid = append(out.Invalid, code)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,158 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/poolsweep/poolsweep/analyze"
+	"github.com/poolsweep/poolsweep/probe"
+	"github.com/poolsweep/poolsweep/sweep/load"
+)
+
+const (
+	// A slice is made long enough for this many batches of each client and
+	// for the plan's MinRequests, so that a step with many clients or a slow
+	// server is measured by more than its first replies.
+	batchesPerClient = 20
+	longestSlice     = 10 * time.Second
+
+	// repeatsPerSlice and repeatsInAll bound how often slices are measured
+	// again: twice each, and a quarter of the plan in all, so that a machine
+	// that is never in order does not triple the run.
+	repeatsPerSlice = 2
+	repeatsInAll    = 0.25
+
+	// handshake is how many commands a connection may send before the load:
+	// AUTH, SELECT, CLIENT SETNAME and one to spare.
+	handshake = 4
+)
+
+// measure measures one step for a slice, and again when the slice fails a
+// validity gate or was too short.
+func (s *sweeper) measure(ctx context.Context, clients int) error {
+	for attempt := 0; ; attempt++ {
+		m, w, others, err := s.drive(ctx, clients)
+		if err != nil {
+			return err
+		}
+		if m.Requests == 0 {
+			return fmt.Errorf("driving %d clients: no request succeeded in %v%s", clients, m.Elapsed, firstError(m))
+		}
+		f := facts(m, w)
+		f.Commands, f.Others = others.commands, others.others
+		x := Slice{Test: s.test, Pass: s.pass, Measurement: m, Window: w, Invalid: analyze.Gates(f)}
+		again := len(x.Invalid) > 0 && float64(s.repeats) < repeatsInAll*float64(s.total)
+		if attempt < repeatsPerSlice && (again || s.lengthen(m)) {
+			x.Superseded = true
+			s.repeats++
+		}
+		s.slices = append(s.slices, x)
+		s.res.Slices = append(s.res.Slices, x)
+		if err := s.Journal.slice(x); err != nil {
+			return err
+		}
+		if !x.Superseded {
+			s.done++
+			s.event(Event{Clients: clients, QPS: m.Throughput()})
+			return nil
+		}
+	}
+}
+
+func firstError(m *load.Measurement) string {
+	if text := m.FirstError(); text != "" {
+		return ": " + text
+	}
+	return "; is the server stalled?"
+}
+
+// lengthen makes later slices of the step longer when m had too few requests,
+// and reports whether it did.
+func (s *sweeper) lengthen(m *load.Measurement) bool {
+	need := max(s.Plan.MinRequests, int64(batchesPerClient*m.InFlight()))
+	if s.Plan.Requests > 0 || m.Requests >= need || m.Elapsed >= longestSlice {
+		return false
+	}
+	// A tenth more, so that noise does not make it fall short again.
+	wanted := time.Duration(1.1 * float64(need) / m.Throughput() * float64(time.Second))
+	s.length[m.Clients] = min(wanted, longestSlice)
+	return true
+}
+
+// traffic is what the server processed between the ends of two slices.
+type traffic struct {
+	commands, others int64
+}
+
+// drive runs the load of one slice and samples at both ends of its window.
+// The window is nil when nothing is observed.
+func (s *sweeper) drive(ctx context.Context, clients int) (*load.Measurement, *probe.Window, traffic, error) {
+	job := load.Job{Step: load.Step{Clients: clients, Depth: s.depth}, Warmup: s.warmup(clients)}
+	if s.Plan.Requests > 0 {
+		job.Requests = s.quota()
+	} else if job.Duration = s.length[clients]; job.Duration == 0 {
+		job.Duration = s.Plan.Duration / time.Duration(s.Plan.Slices)
+	}
+	if s.sampler == nil {
+		m, err := s.driver.Run(ctx, job)
+		return m, nil, traffic{}, err
+	}
+	var begin, end *probe.Sample
+	begun := make(chan struct{})
+	job.Begin = func() {
+		defer close(begun)
+		begin = s.sampler.Sample(ctx)
+	}
+	job.End = func() {
+		<-begun
+		end = s.sampler.Sample(ctx)
+	}
+	m, err := s.driver.Run(ctx, job)
+	if err != nil {
+		return nil, nil, traffic{}, err
+	}
+	if begin == nil || end == nil {
+		return nil, nil, traffic{}, fmt.Errorf("driving %d clients: the load ended before its window%s", clients, firstError(m))
+	}
+	t := s.otherClients(end, m)
+	s.last = end
+	return m, s.sampler.Between(begin, end), t, nil
+}
+
+// otherClients returns what others have sent since the end of the last slice.
+func (s *sweeper) otherClients(end *probe.Sample, m *load.Measurement) traffic {
+	if s.last == nil {
+		return traffic{}
+	}
+	w := s.sampler.Between(s.last, end)
+	if w.Server == nil {
+		return traffic{}
+	}
+	// What is in flight at the end may or may not be counted.
+	ours := m.Sent + int64(m.Clients)*handshake + int64(m.InFlight())
+	return traffic{w.Server.Commands, max(0, w.Server.Commands-ours)}
+}
+
+// quota returns how many requests the slice under way has: a trial's requests
+// spread over its slices, to the request.
+func (s *sweeper) quota() int64 {
+	n := int64(s.Plan.Slices)
+	q := s.Plan.Requests / n
+	if int64((s.pass-1)%s.Plan.Slices) < s.Plan.Requests%n {
+		q++
+	}
+	return q
+}
+
+// warmup returns the plan's warm-up, or twice the time that the step needs to
+// answer one batch of each client, if that is longer.
+func (s *sweeper) warmup(clients int) time.Duration {
+	w := s.Plan.Warmup
+	if n := len(s.slices); n > 0 {
+		x := s.slices[n-1].Measurement.Throughput()
+		round := time.Duration(float64(clients*s.depth) / x * float64(time.Second))
+		w = max(w, min(2*round, longestSlice))
+	}
+	return w
+}
