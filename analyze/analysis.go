@@ -28,7 +28,9 @@ type Analysis struct {
 	Recommendation Recommendation `json:"recommendation"`
 	Warnings       []Warning      `json:"warnings"`
 
-	// Next is what would make the answer better, as the function Next says.
+	// Next is what would make the answer better, as the function Next says;
+	// empty when the curve is not the server's, for then nothing of that
+	// kind would.
 	Next Proposal `json:"next"`
 }
 
@@ -97,7 +99,9 @@ func Analyze(c Curve, o Options) *Analysis {
 	a.Knee = t.knee(f, a.Tolerance)
 	a.Bottleneck = t.bottleneck(f)
 	contested := t.contested(&a.Knee, f, a.Tolerance, gates)
-	a.Next = t.next(f, a.Knee, contested)
+	if cause := a.Bottleneck.Cause; cause != CauseGenerator && cause != CauseSharedCPU {
+		a.Next = t.next(f, a.Knee, contested)
+	}
 	a.Reason = a.refusal()
 	a.Answer = a.Reason == ""
 	if !a.Answer {

@@ -233,11 +233,16 @@ func TestWarningCodes(t *testing.T) {
 			starved.Points[i].Trials[j].Load.ServerWait = .5
 		}
 	}
+	disagreeing := model(hard(12), 3, 4, 8, 12, 24, 48)
+	for j := range 3 {
+		l := &disagreeing.Points[2].Trials[j].Load
+		l.ServerCPU, l.ServerCPUSeen = .95, .84
+	}
 	r := rand.New(rand.NewPCG(11, 12))
 	plateau := truths["hard plateau"][0]
 	seen := make(map[string]bool)
 	for _, c := range []Curve{
-		invalid, limited, generator, starved,
+		invalid, limited, generator, starved, disagreeing,
 		plateau.draw(r, 3, .09), plateau.draw(r, 3, .3),
 		sliced(r, plateau, .01, func(pass int) float64 { return 1 + float64(pass)/10 }),
 		readOracle(t, "seed_redis_benchmark_set.csv"),
@@ -251,7 +256,7 @@ func TestWarningCodes(t *testing.T) {
 	}
 	want := append([]string{
 		WarnNoisy, WarnTooNoisy, WarnNoiseUnknown, WarnPassEffect, WarnFirstLevel, WarnIsolatedPeak, WarnSoftKnee,
-		WarnFewLevels, WarnContested, WarnLimitReached, WarnGeneratorBound, WarnCPUStarved, WarnUnusableTrials,
+		WarnFewLevels, WarnContested, WarnLimitReached, WarnGeneratorBound, WarnCPUStarved, WarnCPUDisagree, WarnUnusableTrials,
 	}, gates...)
 	for _, code := range want {
 		if !seen[code] {

@@ -50,6 +50,7 @@ const (
 	fullHost        = 0.95 // of all cores of a host
 	serverStarved   = 0.05 // cores that the server's main thread waited for
 	generatorWaits  = 0.10 // cores a loop that the generator waited for
+	stolenShare     = 0.05 // of a host's cores, taken by its hypervisor
 	fullLink        = 0.80 // of the link speed
 	packetsAtMost   = 0.90 // of the sweep's highest packet rate; above, it is flat
 	smallPackets    = 1.5  // packets a batch; two are one each way
@@ -99,7 +100,7 @@ var advice = map[Cause]string{
 	CauseGenerator:   "give the generator more: --threads, a machine of its own, or several machines with poolsweep agent; this curve is not the server's",
 	CauseServerCPU:   "the server's thread is full: more throughput needs pipelining, more shards or a faster core, not more connections",
 	CauseCPULimit:    "raise the CPU limit of the server's container, or keep this answer for as long as the limit stays",
-	CauseSharedCPU:   "stop what else runs there, or put generator and server on machines of their own; this curve is not the server's alone",
+	CauseSharedCPU:   "stop what else runs there, or sweep on machines with cores of their own; this curve is not the server's alone",
 	CauseNetwork:     "the network is full: smaller values, compression, pipelining or a faster link, not more connections",
 	CausePersistence: "persistence was at work during the sweep: sweep again with it quiet, or see what appendfsync and save cost",
 	CauseMemory:      "the server is short of memory: raise maxmemory or shrink the data, and sweep again",
@@ -218,12 +219,14 @@ func (s site) throttled() string {
 	return fmt.Sprintf("the server's CPU limit throttled it in %.0f periods at %s", s.load.Throttled, s.where())
 }
 
-// starved holds when a thread was ready to run and had no core, which the
-// kernel counts, or when generator and server are on one host that is full.
+// starved holds when the hypervisor took the cores away, when a thread was
+// ready to run and had no core, which the kernel counts, or when generator and server are on one host that is full.
 // It is asked after serverFull: a server with a whole core is not starved.
 func (s site) starved() string {
 	l := s.load
 	switch {
+	case l.HostCores > 0 && l.Steal >= stolenShare*Quantity(l.HostCores):
+		return fmt.Sprintf("the hypervisor gave %.2f of the %d cores to other machines at %s", l.Steal, l.HostCores, s.where())
 	case l.ServerMain < fullCore && l.ServerWait >= serverStarved && l.ServerMain+l.ServerWait >= fullCore:
 		return fmt.Sprintf("server main thread ran %s of the time and waited for a core for %s more at %s",
 			percent(l.ServerMain), percent(l.ServerWait), s.where())

@@ -46,6 +46,8 @@ func TestBottleneck(t *testing.T) {
 			CauseSharedCPU, "1.96 of 2 cores busy", false},
 		{"one host, full, of the server", func(l *Load) { l.ServerMain, l.SharedHost, l.HostCPU, l.HostCores = .95, true, 1.96, 2 },
 			CauseServerCPU, "server main thread 95 %", true},
+		{"cores taken by the hypervisor", func(l *Load) { l.ServerMain, l.HostCores, l.Steal = .6, 2, .3 },
+			CauseSharedCPU, "the hypervisor gave 0.30 of the 2 cores to other machines", false},
 		{"full link", func(l *Load) { l.ServerMain, l.NetworkUse = .5, .93 }, CauseNetwork, "93 % of the link speed", true},
 		{"packets flat", func(l *Load) { l.ServerMain, l.Packets = .5, 24000 }, CauseNetwork, "24,000 packets/s", true},
 		{"packets of loopback", func(l *Load) { l.ServerMain, l.Packets, l.SharedHost = .5, 24000, true }, CauseUnknown, "server main thread 50 %", true},
