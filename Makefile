@@ -1,0 +1,34 @@
+# Targets of poolsweep. `make demo` and `make test` need Go and make, nothing
+# else: a server is looked for on PATH and else installed (.ci/server).
+
+GO ?= go
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME ?= 20s
+
+.PHONY: build test race lint fuzz bench demo
+
+build: ## bin/poolsweep
+	$(GO) build -o bin/poolsweep ./cmd/poolsweep
+
+test: server
+	$(GO) test -race ./...
+
+race: test
+
+lint:
+	@test -z "$$(gofmt -l .)" || { gofmt -l . && exit 1; }
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+
+fuzz: ## every fuzz target for FUZZTIME
+	.ci/fuzz $(FUZZTIME)
+
+bench: server build ## functions first, then poolsweep beside redis-benchmark
+	$(GO) test -run '^$$' -bench . ./...
+
+demo: server build
+	bin/poolsweep run --embedded -t get
+
+.PHONY: server
+server:
+	@.ci/server

@@ -1,0 +1,22 @@
+package report
+
+import (
+	"encoding/json"
+	"io"
+
+	"github.com/poolsweep/poolsweep/analyze"
+	"github.com/poolsweep/poolsweep/sweep"
+)
+
+// jsonDocument is the form of --format json.
+type jsonDocument struct {
+	Header   *sweep.Header       `json:"header"` // null for other tools' results
+	Remarks  []string            `json:"remarks"`
+	Analyses []*analyze.Analysis `json:"analyses"`
+}
+
+func jsonReport(w io.Writer, d *Document) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(jsonDocument{d.Header, d.Remarks, d.Analyses})
+}

@@ -1,0 +1,264 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/olekukonko/tablewriter"
+	"github.com/olekukonko/tablewriter/renderer"
+	"github.com/olekukonko/tablewriter/tw"
+
+	"github.com/poolsweep/poolsweep/analyze"
+	"github.com/poolsweep/poolsweep/sweep"
+)
+
+// textWidth is where sentences are wrapped: that of a terminal.
+const textWidth = 80
+
+// table writes what a person reads: for each sweep its steps and the verdict.
+func table(w io.Writer, d *Document) error {
+	p := &printer{w: w}
+	if d.Header != nil {
+		p.header(d.Header)
+	}
+	for _, r := range d.Remarks {
+		p.paragraph("Note: "+r, "")
+	}
+	for i, a := range d.Analyses {
+		if i > 0 || d.Header != nil || len(d.Remarks) > 0 {
+			p.printf("\n")
+		}
+		p.analysis(a)
+	}
+	return p.err
+}
+
+// A printer keeps the first error, so that the text reads like the output.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) printf(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, args...)
+	}
+}
+
+// paragraph prints text wrapped, each line after the first one indented.
+func (p *printer) paragraph(text, indent string) {
+	width := 0
+	for i, word := range strings.Fields(text) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case width+1+n > textWidth:
+			p.printf("\n%s", indent)
+			width = len(indent)
+		default:
+			p.printf(" ")
+			width++
+		}
+		p.printf("%s", word)
+		width += n
+	}
+	p.printf("\n")
+}
+
+func (p *printer) header(h *sweep.Header) {
+	where := h.Target
+	if h.Embedded != "" {
+		where = "embedded, " + h.Embedded
+	}
+	p.printf("poolsweep %s  %s  %s\n", h.Build, h.Started.Format("2006-01-02 15:04:05 MST"), h.Server.Title())
+	p.printf("server     %s%s\n", where, map[bool]string{true: ", on this machine", false: ""}[h.Server.Local])
+	if s := persistence(h); s != "" {
+		p.printf("settings   %s\n", s)
+	}
+	p.printf("load       %s\n", plan(h.Plan))
+}
+
+func persistence(h *sweep.Header) string {
+	var s []string
+	if a := h.Server.AppendOnly; a != "" {
+		s = append(s, "appendonly "+a)
+		if a == "yes" {
+			s = append(s, "appendfsync "+h.Server.AppendFsync)
+		}
+	}
+	if h.Server.IOThreads > 0 {
+		s = append(s, fmt.Sprintf("io-threads %d", h.Server.IOThreads))
+	}
+	if h.Server.MaxClients > 0 {
+		s = append(s, fmt.Sprintf("maxclients %d", h.Server.MaxClients))
+	}
+	return strings.Join(s, ", ")
+}
+
+func plan(p sweep.Plan) string {
+	trial := fmt.Sprintf("of %v", p.Duration)
+	if p.Requests > 0 {
+		trial = fmt.Sprintf("of %d requests", p.Requests)
+	}
+	if p.Slices > 1 {
+		trial += fmt.Sprintf(" in %d slices", p.Slices)
+	}
+	keys := "one key"
+	if p.Keyspace > 1 {
+		keys = fmt.Sprintf("%d keys", p.Keyspace)
+	}
+	return fmt.Sprintf("%d trials a step, each %s, %s order; %d-byte values, %s; event loops: %d",
+		p.Trials, trial, p.Order, p.ValueBytes, keys, p.Threads)
+}
+
+func (p *printer) analysis(a *analyze.Analysis) {
+	p.printf("%s, pipeline depth %d\n", strings.ToUpper(a.Test), a.Depth)
+	if len(a.Steps) > 0 && p.err == nil {
+		p.err = steps(p.w, a)
+	}
+	for _, s := range a.Sentences() {
+		head, rest, found := strings.Cut(s, ": ")
+		if !found {
+			p.paragraph(s, "")
+			continue
+		}
+		p.paragraph(fmt.Sprintf("%s: %s", head, rest), "    ")
+	}
+	for _, w := range a.Warnings {
+		p.paragraph(fmt.Sprintf("Warning (%s): %s.", w.Code, w.Text), "    ")
+	}
+}
+
+// A column of the table of steps. It is left out when no step has a value.
+type column struct {
+	title string
+	cell  func(analyze.Step) string
+}
+
+var columns = []column{
+	{"clients", func(s analyze.Step) string { return strconv.Itoa(s.Clients) }},
+	{"QPS", func(s analyze.Step) string { return strconv.FormatFloat(s.QPS, 'f', precision(s.QPS), 64) }},
+	{"spread %", func(s analyze.Step) string { return percent(s.Spread, 1) }},
+	{"p50 ms", func(s analyze.Step) string { return milliseconds(s.P50) }},
+	{"p99 ms", func(s analyze.Step) string { return milliseconds(s.P99) }},
+	{"p99.9 ms", func(s analyze.Step) string { return milliseconds(s.P999) }},
+	{"server %", func(s analyze.Step) string {
+		if s.ServerMain.Known() {
+			return percent(s.ServerMain, 0)
+		}
+		return percent(s.ServerCPU, 0)
+	}},
+	{"generator %", func(s analyze.Step) string { return percent(s.GeneratorCPU, 0) }},
+	{"gain %", func(s analyze.Step) string { return percent(s.Gain, 0) }},
+}
+
+// precision is how many decimals a throughput is printed with: enough for
+// four digits.
+func precision(qps float64) int {
+	switch {
+	case qps >= 1000:
+		return 0
+	case qps >= 10:
+		return 1
+	}
+	return 3
+}
+
+func percent(q analyze.Quantity, decimals int) string {
+	if !q.Known() {
+		return ""
+	}
+	return strconv.FormatFloat(float64(q)*100, 'f', decimals, 64)
+}
+
+func milliseconds(q analyze.Quantity) string {
+	if !q.Known() {
+		return ""
+	}
+	return strconv.FormatFloat(float64(q)*1000, 'f', 3, 64)
+}
+
+// steps writes the table: a row a step, with what the verdict says of it.
+func steps(w io.Writer, a *analyze.Analysis) error {
+	var kept []column
+	header := []string{}
+	for _, c := range columns {
+		for _, s := range a.Steps {
+			if c.cell(s) != "" {
+				kept = append(kept, c)
+				header = append(header, c.title)
+				break
+			}
+		}
+	}
+	// The last column holds the marks and has no title.
+	alignment := make([]tw.Align, len(kept)+1)
+	for i := range kept {
+		alignment[i] = tw.AlignRight
+	}
+	alignment[len(kept)] = tw.AlignLeft
+	var text bytes.Buffer
+	t := tablewriter.NewTable(&text,
+		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
+			Borders: tw.BorderNone,
+			Symbols: tw.NewSymbols(tw.StyleASCII),
+			Settings: tw.Settings{
+				Separators: tw.Separators{BetweenColumns: tw.Off, BetweenRows: tw.Off},
+				Lines:      tw.Lines{ShowHeaderLine: tw.Off},
+			},
+		})),
+		tablewriter.WithHeaderAutoFormat(tw.Off),
+		tablewriter.WithHeaderAlignmentConfig(tw.CellAlignment{PerColumn: alignment}),
+		tablewriter.WithRowAlignmentConfig(tw.CellAlignment{PerColumn: alignment}),
+	)
+	t.Header(append(header, ""))
+	for _, s := range a.Steps {
+		row := make([]string, 0, len(kept)+1)
+		for _, c := range kept {
+			row = append(row, c.cell(s))
+		}
+		if err := t.Append(append(row, marks(a, s))); err != nil {
+			return err
+		}
+	}
+	if err := t.Render(); err != nil {
+		return err
+	}
+	// The last column is padded like the others: cut that off.
+	for line := range strings.Lines(text.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// marks says what a step is.
+func marks(a *analyze.Analysis, s analyze.Step) string {
+	var m []string
+	k := a.Knee
+	last := a.Steps[len(a.Steps)-1].Clients
+	switch {
+	case s.Clients == k.Clients:
+		m = append(m, "knee")
+	case !a.Answer && s.Clients == last && (k.Shape == analyze.ShapeRising || k.Shape == analyze.ShapeUnconfirmed):
+		m = append(m, strconv.Itoa(last)+"+")
+	}
+	if s.Clients == k.Peak {
+		m = append(m, "peak")
+	}
+	if s.Clients == k.Ceiling {
+		m = append(m, "ceiling")
+	}
+	if len(s.Invalid) > 0 {
+		m = append(m, "("+strings.Join(s.Invalid, ", ")+")")
+	}
+	if len(m) == 0 {
+		return ""
+	}
+	return "< " + strings.Join(m, ", ")
+}
