@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -57,7 +58,14 @@ func run() int {
 		signal.Stop(signals)
 		cancel(fmt.Errorf("ended by signal: %v", s))
 	}()
-	err := root().ExecuteContext(ctx)
+	// The flags get copies, as hideArguments overwrites those of os.Args.
+	args := []string{}
+	for _, a := range os.Args[1:] {
+		args = append(args, strings.Clone(a))
+	}
+	c := root()
+	c.SetArgs(args)
+	err := c.ExecuteContext(ctx)
 	var wrong usageError
 	switch {
 	case err == nil:
@@ -83,7 +91,7 @@ and recommends a pool size.`,
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
+		Args:          arguments(cobra.NoArgs),
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	c.CompletionOptions.HiddenDefaultCmd = true

@@ -6,19 +6,37 @@ import (
 	"unsafe"
 )
 
-// hideArgument overwrites a secret in the arguments of this process, so that
-// the process list no longer shows it. On Linux and macOS Go's os.Args are
-// the memory that the system reads for it; elsewhere this changes nothing
-// but our own copy. What was read from os.Args must have been copied before.
-func hideArgument(secret string) {
+// hideArguments overwrites the passwords in the arguments of this process, the
+// one given and those of URLs, so that the process list no longer shows them.
+// On Linux and macOS the strings of os.Args are the memory that the system
+// reads for it; elsewhere this changes our own copy only.
+func hideArguments(password string) {
 	for _, arg := range os.Args[1:] {
-		i := strings.Index(arg, secret)
-		if i < 0 {
-			continue
+		from, to := urlPassword(arg)
+		if password != "" && (arg == password || arg == "-a"+password || arg == "--pass="+password || arg == "-a="+password) {
+			from, to = len(arg)-len(password), len(arg)
 		}
 		b := unsafe.Slice(unsafe.StringData(arg), len(arg))
-		for j := range len(secret) {
-			b[i+j] = '*'
+		for i := from; i < to; i++ {
+			b[i] = '*'
 		}
 	}
+}
+
+// urlPassword returns where the password stands in scheme://user:password@host,
+// as it is written there; 0, 0 when there is none.
+func urlPassword(arg string) (from, to int) {
+	start := 0
+	if i := strings.Index(arg, "://"); i >= 0 {
+		start = i + len("://")
+	}
+	at := strings.LastIndexByte(arg, '@')
+	if at < start {
+		return 0, 0
+	}
+	colon := strings.IndexByte(arg[start:at], ':')
+	if colon < 0 {
+		return 0, 0
+	}
+	return start + colon + 1, at
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -40,15 +39,13 @@ func (t *targetFlags) target(f *pflag.FlagSet, url string) (probe.Target, error)
 	case t.embedded && (url != "" || located || t.user != "" || t.password != "" || t.passwordFile != ""):
 		return probe.Target{}, usage(errors.New("--embedded starts a server of its own; give no other target"))
 	}
+	hideArguments(t.password)
 	var out probe.Target
 	var err error
 	switch {
 	case url != "":
 		if out, err = probe.ParseTarget(url); err != nil {
 			return out, usage(err)
-		}
-		if out.Password.Reveal() != "" {
-			hideArgument(out.Password.Reveal())
 		}
 	case t.socket != "":
 		out = probe.Target{Network: "unix", Socket: t.socket}
@@ -75,9 +72,8 @@ func (t *targetFlags) addPassword(out *probe.Target) error {
 	case t.password != "" && t.passwordFile != "":
 		return usage(errors.New("give -a or --password-file, not both"))
 	case t.password != "":
-		hideArgument(t.password)
 		fmt.Fprintln(os.Stderr, "poolsweep: warning: a password in the command line is kept in the shell's history; use REDISCLI_AUTH or --password-file")
-		out.Password = probe.NewSecret(strings.Clone(t.password))
+		out.Password = probe.NewSecret(t.password)
 	case t.passwordFile != "":
 		s, err := probe.PasswordFromFile(t.passwordFile)
 		if err != nil {

@@ -14,11 +14,13 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/poolsweep/poolsweep/internal/embedded"
 	"github.com/poolsweep/poolsweep/internal/modelserver"
 	"github.com/poolsweep/poolsweep/sweep/workload"
 )
 
 func TestMain(m *testing.M) {
+	embedded.Main()
 	runtime.GOMAXPROCS(8) // see modelserver
 	goleak.VerifyTestMain(m,
 		// gnet keeps one worker pool for the life of the process.
