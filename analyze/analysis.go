@@ -24,6 +24,7 @@ type Analysis struct {
 	Steps          []Step         `json:"steps"` // by clients
 	Noise          Noise          `json:"noise"`
 	Knee           Knee           `json:"knee"`
+	USL            USL            `json:"usl"`
 	Bottleneck     Bottleneck     `json:"bottleneck"`
 	Recommendation Recommendation `json:"recommendation"`
 	Warnings       []Warning      `json:"warnings"`
@@ -86,6 +87,7 @@ func Analyze(c Curve, o Options) *Analysis {
 	if len(t.points) == 0 {
 		a.Reason = "nothing was measured"
 		a.Knee = unknownKnee()
+		a.USL = t.usl()
 		a.Bottleneck = Bottleneck{Cause: CauseUnknown}
 		a.Recommendation = recommend(c, a.Knee, o)
 		if t.dropped > 0 {
@@ -97,6 +99,7 @@ func Analyze(c Curve, o Options) *Analysis {
 	gates := t.gateWarnings(f)
 	a.Steps = t.steps()
 	a.Knee = t.knee(f, a.Tolerance)
+	a.USL = t.usl()
 	a.Bottleneck = t.bottleneck(f)
 	contested := t.contested(&a.Knee, f, a.Tolerance, gates)
 	if cause := a.Bottleneck.Cause; cause != CauseGenerator && cause != CauseSharedCPU {

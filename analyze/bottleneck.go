@@ -56,6 +56,7 @@ const (
 	smallPackets    = 1.5  // packets a batch; two are one each way
 	ioThreadsActive = 0.10 // cores in io-threads; above, the main thread spins for them
 	swappedOut      = 1 << 20
+	companions      = 3 // levels of a plateau of which a median says more than each
 )
 
 // swept is what the rules need to know of the sweep as a whole.
@@ -127,15 +128,18 @@ func (t *table) bottleneck(f finding) Bottleneck {
 		sites = append(sites, site{t.points[i].Clients, trial.QPS, trial.Load, s})
 	}
 	b := Bottleneck{Cause: CauseUnknown}
+	if evidence := t.plateauFull(f); evidence != "" {
+		b = Bottleneck{Cause: CauseServerCPU, Evidence: []string{evidence}}
+	}
 	for _, rule := range causes {
+		if b.Cause != CauseUnknown {
+			break
+		}
 		for _, at := range sites {
 			if evidence := rule.holds(at); evidence != "" {
 				b.Cause = rule.cause
 				b.Evidence = append(b.Evidence, evidence)
 			}
-		}
-		if b.Cause != CauseUnknown {
-			break
 		}
 	}
 	for _, at := range sites {
@@ -153,6 +157,41 @@ func (t *table) bottleneck(f finding) Bottleneck {
 		}
 	}
 	return b
+}
+
+// plateauFull holds when the server's thread is full on the plateau as a
+// whole, by the median of its levels: then the plateau is the server's, and a
+// reading of one disturbed level, or a generator that is close to its own end
+// as well, does not make it another's. A rising curve has no plateau, and a
+// thread that spins for its io-threads only looks full.
+func (t *table) plateauFull(f finding) string {
+	if f.shape == ShapeRising {
+		return ""
+	}
+	var cores []float64
+	name := ""
+	for i := f.knee; i <= f.ceiling; i++ {
+		at := site{load: t.representativeTrial(i).Load}
+		c, n := at.busiest()
+		if !c.Known() || at.ioActive() {
+			return ""
+		}
+		cores, name = append(cores, float64(c)), n
+	}
+	if len(cores) < companions || median(cores) < fullCore {
+		return ""
+	}
+	return fmt.Sprintf("%s %s of a core on the plateau, the median of %s from %s on",
+		name, percent(Quantity(median(cores))), count(len(cores), "level"), count(t.points[f.knee].Clients, "client"))
+}
+
+// ioActive reports whether the server's io-threads are at work.
+func (s site) ioActive() bool {
+	io := s.load.ServerIO
+	if !io.Known() {
+		io = s.load.ServerCPU - s.load.ServerMain
+	}
+	return io > ioThreadsActive
 }
 
 func (s site) cpuKnown() bool {
@@ -190,11 +229,7 @@ func (s site) serverFull() string {
 // An event loop polls, so its CPU proves less than a ceiling does.
 func (s site) generatorFull() string {
 	l := s.load
-	io := l.ServerIO
-	if !io.Known() {
-		io = l.ServerCPU - l.ServerMain
-	}
-	if s.serverFull() != "" && !(io > ioThreadsActive) {
+	if s.serverFull() != "" && !s.ioActive() {
 		return ""
 	}
 	if l.GeneratorCeiling > 0 {

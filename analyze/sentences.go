@@ -33,6 +33,9 @@ func (a *Analysis) Sentences() []string {
 	}
 	s = append(s, a.bottleneckSentence())
 	if a.Answer {
+		if second := a.uslSentence(); second != "" {
+			s = append(s, second)
+		}
 		s = append(s, a.recommendationSentence())
 	}
 	if next := a.nextSentence(); next != "" {
@@ -54,9 +57,7 @@ func (a *Analysis) nextSentence() string {
 	if len(p.Repeat) > 0 {
 		todo = append(todo, "add three trials at "+clientList(p.Repeat))
 	}
-	switch cause := a.Bottleneck.Cause; {
-	case cause == CauseGenerator, cause == CauseSharedCPU: // the advice says it
-		return ""
+	switch {
 	case a.Noise.Sigma > tooNoisySigma:
 		return "Next: find what else uses these machines or the network, and sweep again when it is quiet."
 	case len(todo) == 0:
@@ -169,9 +170,18 @@ func (a *Analysis) bottleneckSentence() string {
 
 func (a *Analysis) recommendationSentence() string {
 	r := a.Recommendation
+	if r.Pool == 0 {
+		return "Recommendation: none: " + strings.TrimSuffix(r.Reason, ".") + "."
+	}
 	text := fmt.Sprintf("Recommendation: a pool of %s", count(r.Pool, "connection"))
-	if r.Instances > 1 {
-		text += fmt.Sprintf(" in all, %d in each of %d instances", r.PerInstance, r.Instances)
+	if r.Instances*r.Procs > 1 {
+		text += fmt.Sprintf(" in all, %d in each of %s", r.PerInstance, count(r.Instances, "instance"))
+		if r.Procs > 1 {
+			text += fmt.Sprintf(", %d in each of its %d processes", r.PerProcess, r.Procs)
+		}
+	}
+	if r.Shards > 1 {
+		text += fmt.Sprintf(" for each of %d shards", r.Shards)
 	}
 	if r.Low > 0 && r.Low < r.High {
 		text += fmt.Sprintf(" (range %d to %d in all)", r.Low, r.High)
@@ -180,6 +190,22 @@ func (a *Analysis) recommendationSentence() string {
 		text += ": " + r.Reason
 	}
 	return strings.TrimSuffix(text, ".") + "."
+}
+
+// uslSentence is the second opinion, "" where the law has none within the
+// levels that were measured, or does not describe them.
+func (a *Analysis) uslSentence() string {
+	u := a.USL
+	describes := u.Misfit <= Quantity(a.Tolerance) || u.Misfit <= 2*a.Noise.Sigma
+	if !u.Fitted || u.Beyond || !u.Peak.Known() || !describes {
+		return ""
+	}
+	clients := func(q Quantity) string { return strconv.Itoa(int(math.Round(float64(q)))) }
+	text := fmt.Sprintf("Second opinion: the Universal Scalability Law puts the peak at %s clients", clients(u.Peak))
+	if u.PeakRange.Low.Known() && u.PeakRange.High.Known() {
+		text += fmt.Sprintf(" (%s to %s with 95 %%)", clients(u.PeakRange.Low), clients(u.PeakRange.High))
+	}
+	return text + fmt.Sprintf("; it misses the levels by %s.", percent(u.Misfit))
 }
 
 // row returns the step with that number of clients, which must exist.

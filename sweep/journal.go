@@ -19,9 +19,10 @@ const Schema = "poolsweep/1"
 
 // A record is one line of a result file: exactly one of its fields is set.
 type record struct {
-	Header   *Header             `json:"header,omitempty"`
-	Slice    *Slice              `json:"slice,omitempty"`
-	Analyses []*analyze.Analysis `json:"analyses,omitempty"`
+	Header      *Header             `json:"header,omitempty"`
+	Slice       *Slice              `json:"slice,omitempty"`
+	Calibration *Calibration        `json:"calibration,omitempty"`
+	Analyses    []*analyze.Analysis `json:"analyses,omitempty"`
 }
 
 // A Journal writes a result file line by line. Each line is on the disk
@@ -82,6 +83,8 @@ func (j *Journal) Close() error {
 func (j *Journal) header(h Header) error { return j.write(record{Header: &h}) }
 
 func (j *Journal) slice(s Slice) error { return j.write(record{Slice: &s}) }
+
+func (j *Journal) calibration(c Calibration) error { return j.write(record{Calibration: &c}) }
 
 // Analyses writes the last line: what was concluded. It is for other readers;
 // poolsweep itself concludes anew.
@@ -162,6 +165,8 @@ func (r *Result) add(line []byte) error {
 			return err
 		}
 		r.Slices = append(r.Slices, *rec.Slice)
+	case rec.Calibration != nil:
+		r.Calibrations = append(r.Calibrations, *rec.Calibration)
 	}
 	return nil
 }

@@ -59,8 +59,9 @@ type Plan struct {
 	Order Order  `json:"order"`
 	Seed  uint64 `json:"seed"`
 
-	// Budget is how long one sweep may take before no further round of
-	// refinement or repetition is begun; what was planned is always done.
+	// Budget is how long one sweep may take: no round of refinement or
+	// repetition is begun that would end later. What was planned is always
+	// done.
 	Budget time.Duration `json:"budget_ns"`
 
 	// Tolerance is δ of package analyze: what is looked for decides what is

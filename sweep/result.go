@@ -11,8 +11,9 @@ import (
 
 // A Result is what a run has measured: the contents of a result file.
 type Result struct {
-	Header Header
-	Slices []Slice // in the order in which they were measured
+	Header       Header
+	Slices       []Slice // in the order in which they were measured
+	Calibrations []Calibration
 }
 
 // A Header says what was measured, on what and by what. It holds no secret,
@@ -58,12 +59,24 @@ type Slice struct {
 	Superseded bool `json:"superseded,omitempty"`
 }
 
+// A Calibration is what the generator reached against a null responder in one
+// pass of a sweep.
+type Calibration struct {
+	Test  string  `json:"test"`
+	Depth int     `json:"depth"`
+	Pass  int     `json:"pass"`
+	QPS   float64 `json:"qps"`
+}
+
 // A Sweep is one test at one pipeline depth: the slices that belong to one
 // curve.
 type Sweep struct {
 	Test   string
 	Depth  int
 	Slices []Slice // without those superseded
+
+	// ceilings is what the generator can reach, by pass.
+	ceilings map[int]float64
 }
 
 // Sweeps returns the sweeps in the order in which they were begun.
@@ -75,13 +88,27 @@ func (r *Result) Sweeps() []Sweep {
 		})
 		if i < 0 {
 			i = len(sweeps)
-			sweeps = append(sweeps, Sweep{Test: s.Test, Depth: s.Measurement.Depth})
+			sweeps = append(sweeps, Sweep{
+				Test: s.Test, Depth: s.Measurement.Depth,
+				ceilings: r.calibrations(s.Test, s.Measurement.Depth),
+			})
 		}
 		if !s.Superseded {
 			sweeps[i].Slices = append(sweeps[i].Slices, s)
 		}
 	}
 	return slices.DeleteFunc(sweeps, func(w Sweep) bool { return len(w.Slices) == 0 })
+}
+
+// calibrations returns the ceilings of a sweep by pass.
+func (r *Result) calibrations(test string, depth int) map[int]float64 {
+	byPass := make(map[int]float64)
+	for _, c := range r.Calibrations {
+		if c.Test == test && c.Depth == depth {
+			byPass[c.Pass] = c.QPS
+		}
+	}
+	return byPass
 }
 
 // Curves returns the curve of each sweep, for package analyze.
@@ -145,12 +172,30 @@ func curve(w Sweep, per int, local bool) analyze.Curve {
 	for clients, trials := range w.Trials(per) {
 		p := analyze.Point{Clients: clients}
 		for _, t := range trials {
-			p.Trials = append(p.Trials, analyzeTrial(t, local))
+			trial := analyzeTrial(t, local)
+			trial.Load.GeneratorCeiling = ceiling(t, w.ceilings)
+			p.Trials = append(p.Trials, trial)
 		}
 		c.Points = append(c.Points, p)
 	}
 	slices.SortFunc(c.Points, func(a, b analyze.Point) int { return a.Clients - b.Clients })
 	return c
+}
+
+// ceiling returns the median of what the generator could reach in the passes
+// of the trial.
+func ceiling(t Trial, byPass map[int]float64) analyze.Quantity {
+	var qps []float64
+	for _, s := range t.Slices {
+		if x, ok := byPass[s.Pass]; ok {
+			qps = append(qps, x)
+		}
+	}
+	if len(qps) == 0 {
+		return analyze.Unknown()
+	}
+	slices.Sort(qps)
+	return analyze.Quantity((qps[(len(qps)-1)/2] + qps[len(qps)/2]) / 2)
 }
 
 func analyzeTrial(t Trial, local bool) analyze.Trial {

@@ -116,15 +116,15 @@ func runSweep(ctx context.Context, c Config, res *Result, limit limit, test stri
 		Config: c, res: res, limit: limit, test: test, depth: depth,
 		driver: driver,
 		rng:    rand.New(rand.NewPCG(c.Plan.Seed, uint64(depth))),
-		length:  make(map[int]time.Duration),
-		begun:   time.Now(),
+		length: make(map[int]time.Duration),
+		begun:  time.Now(),
 	}
 	if !c.Unobserved {
 		s.sampler = probe.NewSampler(c.Server)
+		if s.ceiling, err = load.NewCalibrator(c.Plan.Threads, w); err != nil {
+			return errors.Join(err, driver.Close())
+		}
+		defer func() { err = errors.Join(err, s.ceiling.Close()) }()
 	}
-	err = s.run(ctx)
-	if cerr := driver.Close(); err == nil && cerr != nil {
-		err = fmt.Errorf("stopping the event loops: %w", cerr)
-	}
-	return err
+	return errors.Join(s.run(ctx), driver.Close())
 }

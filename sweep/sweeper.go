@@ -21,7 +21,8 @@ type sweeper struct {
 	test    string
 	depth   int
 	driver  load.Driver
-	sampler *probe.Sampler
+	sampler *probe.Sampler   // nil: nothing is observed
+	ceiling *load.Calibrator // nil: the generator is not calibrated
 	rng     *rand.Rand
 
 	levels  []int                 // steps so far, rising
@@ -61,6 +62,9 @@ func (s *sweeper) run(ctx context.Context) error {
 	s.total = len(s.levels) * s.Plan.passes()
 	s.event(Event{})
 	s.pass = 1
+	if err := s.calibrate(ctx); err != nil {
+		return err
+	}
 	if err := s.measureAll(ctx, s.levels); err != nil {
 		return err
 	}
@@ -81,11 +85,29 @@ func (s *sweeper) passes(ctx context.Context, levels []int, n int) error {
 		if s.Plan.Order == Shuffled {
 			s.rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		}
+		if err := s.calibrate(ctx); err != nil {
+			return err
+		}
 		if err := s.measureAll(ctx, order); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// calibrate measures what the generator reaches against a null responder. It
+// is done in each pass, since the machine's speed changes between passes.
+func (s *sweeper) calibrate(ctx context.Context) error {
+	if s.ceiling == nil {
+		return nil
+	}
+	m, err := s.ceiling.Run(ctx, s.depth)
+	if err != nil {
+		return err
+	}
+	c := Calibration{Test: s.test, Depth: s.depth, Pass: s.pass, QPS: m.Throughput()}
+	s.res.Calibrations = append(s.res.Calibrations, c)
+	return s.Journal.calibration(c)
 }
 
 // explore extends and refines the levels within the first pass, when a level
@@ -118,10 +140,6 @@ func (s *sweeper) refine(ctx context.Context) error {
 		if p.Empty() {
 			return nil
 		}
-		if time.Since(s.begun) > s.Plan.Budget {
-			s.note(fmt.Sprintf("no further refinement: the budget of %v is spent", s.Plan.Budget))
-			return nil
-		}
 		round, passes := s.wanted(p), s.Plan.passes()
 		if len(round) == 0 {
 			round, passes = p.Repeat, extraTrials*s.Plan.Slices
@@ -129,8 +147,13 @@ func (s *sweeper) refine(ctx context.Context) error {
 		if len(round) == 0 {
 			return nil
 		}
-		s.note(strings.Join(p.Why, "; "))
 		round = s.company(round, a.Knee.Peak)
+		spent := time.Since(s.begun)
+		if spent+spent/time.Duration(s.done)*time.Duration(len(round)*passes) > s.Plan.Budget {
+			s.note(fmt.Sprintf("no further refinement within --budget %v", s.Plan.Budget))
+			return nil
+		}
+		s.note(strings.Join(p.Why, "; "))
 		s.total += len(round) * passes
 		if err := s.passes(ctx, round, passes); err != nil {
 			return err
@@ -149,7 +172,7 @@ func (s *sweeper) curve() analyze.Curve {
 			kept = append(kept, x)
 		}
 	}
-	return curve(Sweep{s.test, s.depth, kept}, s.Plan.Slices, s.Server.Identity.Local)
+	return curve(Sweep{s.test, s.depth, kept, s.res.calibrations(s.test, s.depth)}, s.Plan.Slices, s.Server.Identity.Local)
 }
 
 // wanted makes the proposed levels, as far as the limits allow, part of the

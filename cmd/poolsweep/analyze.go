@@ -71,7 +71,7 @@ func analyzeFiles(args []string, answer answerFlags, format report.Format) error
 		if res == nil || len(res.Slices) == 0 {
 			return fmt.Errorf("analyzing %s: it holds no measurement", s.Name)
 		}
-		docs = append(docs, document(&res.Header, res.Curves(), answer.options()))
+		docs = append(docs, answer.document(&res.Header, res.Curves()))
 	}
 	if len(foreign) > 0 {
 		imported, err := importer.Read(foreign)
@@ -82,7 +82,7 @@ func analyzeFiles(args []string, answer answerFlags, format report.Format) error
 			fmt.Fprintf(os.Stderr, "poolsweep: %s\n", p)
 		}
 		if len(imported.Curves) > 0 {
-			docs = append(docs, document(nil, imported.Curves, answer.options()))
+			docs = append(docs, answer.document(nil, imported.Curves))
 		}
 	}
 	return printAll(docs, format)

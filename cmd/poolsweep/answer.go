@@ -1,12 +1,18 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/poolsweep/poolsweep/analyze"
+	"github.com/poolsweep/poolsweep/internal/embedded"
 	"github.com/poolsweep/poolsweep/internal/report"
+	"github.com/poolsweep/poolsweep/sweep"
 )
 
 // answerFlags say what to conclude and how to print it.
@@ -14,13 +20,21 @@ type answerFlags struct {
 	goal      string
 	tolerance float64
 	instances int
+	procs     int
+	targetQPS float64
+	sloP99    time.Duration
+	client    string
 	format    string
 }
 
 func (a *answerFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&a.goal, "goal", string(analyze.GoalKnee), "what the pool is for: knee (fewest connections) or peak (highest throughput)")
 	f.Float64Var(&a.tolerance, "tolerance", 0.05, "share of throughput that may be given up for fewer connections")
+	f.Float64Var(&a.targetQPS, "target-qps", 0, "requests/s that all instances together will send; the pool is then for that rate")
+	f.DurationVar(&a.sloP99, "slo-p99", 0, "longest p99 of waiting for a connection and the reply, at --target-qps")
 	f.IntVar(&a.instances, "instances", 1, "application instances that share the server, each with its own pool")
+	f.IntVar(&a.procs, "procs", 1, "processes of each instance, each with its own pool")
+	f.StringVar(&a.client, "client", "go-redis", "client library whose settings are printed: "+strings.Join(analyze.ClientNames(), ", ")+", all or none")
 }
 
 func (a *answerFlags) addFormat(f *pflag.FlagSet) {
@@ -36,10 +50,70 @@ func (a *answerFlags) check() (report.Format, error) {
 		return nil, fmt.Errorf("a tolerance of %v; want more than 0 and less than 0.5", a.tolerance)
 	case a.instances < 1:
 		return nil, fmt.Errorf("%d instances; want 1 or more", a.instances)
+	case a.procs < 1:
+		return nil, fmt.Errorf("%d processes; want 1 or more", a.procs)
+	case a.targetQPS < 0:
+		return nil, fmt.Errorf("a target of %v requests/s; want more than 0", a.targetQPS)
+	case a.sloP99 < 0:
+		return nil, fmt.Errorf("a p99 of %v; want more than 0", a.sloP99)
+	case a.sloP99 > 0 && a.targetQPS == 0:
+		return nil, errors.New("--slo-p99 needs --target-qps: a latency depends on the rate")
+	case a.client != "all" && a.client != noClient && !slices.Contains(analyze.ClientNames(), a.client):
+		return nil, fmt.Errorf("unknown client %q; the clients are %s, all and none", a.client, strings.Join(analyze.ClientNames(), ", "))
 	}
 	return report.Named(a.format)
 }
 
-func (a *answerFlags) options() analyze.Options {
-	return analyze.Options{Tolerance: a.tolerance, Goal: analyze.Goal(a.goal), Instances: a.instances}
+// noClient prints no settings.
+const noClient = "none"
+
+// options are what to conclude from a curve of the server that h tells of; h is
+// nil when nothing is known of it.
+func (a *answerFlags) options(h *sweep.Header) analyze.Options {
+	o := analyze.Options{
+		Tolerance: a.tolerance, Goal: analyze.Goal(a.goal), Instances: a.instances, Procs: a.procs,
+		TargetQPS: a.targetQPS, SLOP99: a.sloP99.Seconds(),
+	}
+	if h != nil {
+		o.MaxClients, o.ReservedClients = int(h.Server.MaxClients), int(h.Server.ConnectedClients)
+	}
+	return o
+}
+
+// document analyses the curves. h is nil when they come from another tool.
+func (a *answerFlags) document(h *sweep.Header, curves []analyze.Curve) *report.Document {
+	d := &report.Document{Header: h, Curves: curves}
+	if h != nil {
+		d.Remarks = remarks(h)
+	}
+	for _, c := range curves {
+		d.Analyses = append(d.Analyses, analyze.Analyze(c, a.options(h)))
+	}
+	if a.client != noClient {
+		d.Client = a.client
+	}
+	return d
+}
+
+// remarks says what concerns all sweeps of a run.
+func remarks(h *sweep.Header) []string {
+	var r []string
+	if h.Embedded == embedded.Emulator {
+		r = append(r, "no redis-server or valkey-server was found: these are the numbers of an emulator (miniredis), "+
+			"which say nothing about a real server.")
+	}
+	for _, m := range h.Server.Missing {
+		r = append(r, "the server does not tell everything: "+m+".")
+	}
+	return r
+}
+
+// answered returns errNoAnswer when a sweep has none.
+func answered(all []*analyze.Analysis) error {
+	for _, a := range all {
+		if !a.Answer {
+			return errNoAnswer
+		}
+	}
+	return nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/poolsweep/poolsweep/analyze"
 	"github.com/poolsweep/poolsweep/internal/embedded"
 	"github.com/poolsweep/poolsweep/internal/report"
 	"github.com/poolsweep/poolsweep/probe"
@@ -188,7 +187,7 @@ func (o *runOptions) conclude(res *sweep.Result, journal *sweep.Journal, format 
 		}
 		return runErr
 	}
-	d := document(&res.Header, res.Curves(), o.answer.options())
+	d := o.answer.document(&res.Header, res.Curves())
 	err := errors.Join(runErr, journal.Analyses(d.Analyses))
 	if perr := format(os.Stdout, d); perr != nil {
 		err = errors.Join(err, fmt.Errorf("printing the report: %w", perr))
@@ -198,39 +197,4 @@ func (o *runOptions) conclude(res *sweep.Result, journal *sweep.Journal, format 
 		return err
 	}
 	return answered(d.Analyses)
-}
-
-// document analyses the curves.
-func document(h *sweep.Header, curves []analyze.Curve, o analyze.Options) *report.Document {
-	d := &report.Document{Header: h, Curves: curves}
-	if h != nil {
-		d.Remarks = append(d.Remarks, remarks(h)...)
-	}
-	for _, c := range curves {
-		d.Analyses = append(d.Analyses, analyze.Analyze(c, o))
-	}
-	return d
-}
-
-// remarks says what concerns all sweeps of a run.
-func remarks(h *sweep.Header) []string {
-	var r []string
-	if h.Embedded == "miniredis" {
-		r = append(r, "no redis-server or valkey-server was found: these are the numbers of an emulator (miniredis), "+
-			"which say nothing about a real server.")
-	}
-	for _, m := range h.Server.Missing {
-		r = append(r, "the server does not tell everything: "+m+".")
-	}
-	return r
-}
-
-// answered returns errNoAnswer when a sweep has none.
-func answered(all []*analyze.Analysis) error {
-	for _, a := range all {
-		if !a.Answer {
-			return errNoAnswer
-		}
-	}
-	return nil
 }

@@ -36,10 +36,8 @@ type Server struct {
 	input io.Closer // closing it ends the guard and with it the server
 }
 
-// Emulator reports whether the server is no real one.
-func (s *Server) Emulator() bool { return s.Program == emulator }
-
-const emulator = "miniredis"
+// Emulator is the Program of a server that is no real one.
+const Emulator = "miniredis"
 
 // A greeting is the line with which a guard tells that its server is ready.
 type greeting struct {

@@ -32,14 +32,14 @@ func TestMain(m *testing.M) {
 }
 
 func TestStart(t *testing.T) {
-	for _, program := range []string{"redis-server", emulator} {
+	for _, program := range []string{"redis-server", Emulator} {
 		t.Run(program, func(t *testing.T) {
 			s, err := Start(t.Context(), program)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			if s.Program != program || s.Emulator() != (program == emulator) {
+			if s.Program != program {
 				t.Errorf("%s runs, want %s", s.Program, program)
 			}
 			server, err := probe.Connect(t.Context(), s.Target)
@@ -47,7 +47,7 @@ func TestStart(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer server.Close()
-			if id := server.Identity; !s.Emulator() && (!id.Local || id.Save != "" || id.AppendOnly != "no") {
+			if id := server.Identity; s.Program != Emulator && (!id.Local || id.Save != "" || id.AppendOnly != "no") {
 				t.Errorf("identity %+v: want a local server without persistence", id)
 			}
 			// The password is wanted.

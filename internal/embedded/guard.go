@@ -66,18 +66,18 @@ func startServer(program string) (stop func(), g greeting, err error) {
 		candidates = []string{program}
 	}
 	for _, name := range candidates {
-		if name == emulator {
+		if name == Emulator {
 			break
 		}
 		if path, err := exec.LookPath(name); err == nil {
 			return startReal(name, path)
 		}
 	}
-	if program != anyProgram && program != emulator {
+	if program != anyProgram && program != Emulator {
 		return nil, g, fmt.Errorf("%s is not on PATH", program)
 	}
 	m := miniredis.NewMiniRedis()
-	g = greeting{Program: emulator, Password: rand.Text()}
+	g = greeting{Program: Emulator, Password: rand.Text()}
 	m.RequireAuth(g.Password)
 	if err := m.StartAddr("127.0.0.1:0"); err != nil {
 		return nil, g, err

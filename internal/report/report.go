@@ -25,6 +25,10 @@ type Document struct {
 	Curves   []analyze.Curve
 	Analyses []*analyze.Analysis
 
+	// Client is the library whose settings stand under each recommendation,
+	// "all" for each of them; empty for none. Only the table prints them.
+	Client string
+
 	// Remarks are sentences that concern all sweeps.
 	Remarks []string
 }

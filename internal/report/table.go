@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -33,8 +34,24 @@ func table(w io.Writer, d *Document) error {
 			p.printf("\n")
 		}
 		p.analysis(a)
+		if d.Client != "" && a.Recommendation.Pool > 0 {
+			p.settings(d.Client, a.Recommendation)
+		}
 	}
 	return p.err
+}
+
+// settings writes what to put into the client library's configuration.
+func (p *printer) settings(client string, r analyze.Recommendation) {
+	text, err := analyze.Snippet(client, r)
+	if err != nil {
+		p.err = errors.Join(p.err, err)
+		return
+	}
+	p.printf("\nSettings (%s):\n", client)
+	for line := range strings.Lines(text) {
+		p.printf("    %s", line)
+	}
 }
 
 // A printer keeps the first error, so that the text reads like the output.

@@ -250,15 +250,50 @@ func TestRequestsAllocateNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkNull drives a null responder: the generator's own cost. It
+func newCalibrator(t testing.TB, loops int, test string) *Calibrator {
+	t.Helper()
+	w, err := workload.New(workload.Spec{Test: test, ValueBytes: 3, Prefix: "p:"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := NewCalibrator(loops, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// Every request of every test is answered by the null responder, without an
+// error, at any depth.
+func TestCalibrator(t *testing.T) {
+	for _, test := range workload.Names() {
+		for _, depth := range []int{1, 16} {
+			m, err := newCalibrator(t, 2, test).Run(t.Context(), depth)
+			if err != nil {
+				t.Fatal(err)
+			}
+			conserved(t, m)
+			if m.Requests == 0 || m.Failed+m.Lost+int64(m.LostConnections) > 0 {
+				t.Errorf("%s at depth %d: %+v", test, depth, m)
+			}
+		}
+	}
+}
+
+// BenchmarkNull drives the null responder: the generator's own cost. It
 // reports requests a second and allocations a request.
 func BenchmarkNull(b *testing.B) {
-	for _, step := range []Step{{1, 1}, {50, 1}, {50, 16}} {
+	for _, step := range []Step{{1, 1}, {10, 1}, {50, 1}, {100, 1}, {50, 16}} {
 		b.Run(fmt.Sprintf("clients=%d/depth=%d", step.Clients, step.Depth), func(b *testing.B) {
-			s := startModel(b, 0, 0)
-			d := newDriver(b, 1, s.Addr)
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU())) // as the command runs
+			c := newCalibrator(b, 1, "set")
 			b.ReportAllocs()
-			m, err := d.Run(b.Context(), Job{Step: step, Requests: int64(b.N)})
+			m, err := c.driver.Run(b.Context(), Job{Step: step, Requests: int64(b.N)})
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -37,9 +37,10 @@ type Job struct {
 	// then ends with the last reply. 0: the window ends after Duration.
 	Requests int64
 
-	// Begin and End are called, each on a goroutine of its own, when the
-	// window begins and ends; Run returns after both have returned. They
-	// may be nil.
+	// Begin and End are called when the window begins and ends; Run returns
+	// after both have returned. They may be nil. Begin is called on a
+	// goroutine of its own, and the window does not wait for it. A window of
+	// Duration has the load going on behind it until End returns.
 	Begin, End func()
 }
 

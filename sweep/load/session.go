@@ -32,6 +32,7 @@ type shard struct {
 	source     *workload.Source
 	begin, end time.Duration // the window; end is 0 when a quota ends it
 	quota      int64         // requests still to be sent in the window, when end is 0
+	stopped    bool          // nothing more is to be sent
 	batch      []byte        // the bytes of the batch being sent
 
 	active int           // sessions that have not ended
@@ -47,11 +48,9 @@ func (s *session) next(now time.Duration) []byte {
 	n := sh.depth
 	s.counted = false
 	switch {
-	case now < sh.begin:
-	case sh.end > 0:
-		if now >= sh.end {
-			n = 0
-		}
+	case sh.stopped:
+		n = 0
+	case now < sh.begin, sh.end > 0:
 	default:
 		n = int(min(int64(n), sh.quota))
 		sh.quota -= int64(n)
@@ -64,7 +63,7 @@ func (s *session) next(now time.Duration) []byte {
 	sh.batch = sh.source.Append(sh.batch[:0], n)
 	s.open, s.start = n, now
 	sh.m.Sent += int64(n)
-	if now >= sh.begin {
+	if s.counted || now >= sh.begin && now < sh.end {
 		sh.m.BytesOut += int64(len(sh.batch))
 	}
 	return sh.batch

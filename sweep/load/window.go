@@ -37,21 +37,20 @@ func (w *window) wait(ctx context.Context) error {
 	if w.until(ctx, idle, w.begin) {
 		return w.cut(ctx, idle)
 	}
-	w.call(w.job.Begin)
+	if w.job.Begin != nil {
+		w.hooks.Go(w.job.Begin)
+	}
 	if w.end > 0 {
 		w.until(ctx, idle, w.end)
-		w.call(w.job.End)
-		return w.cut(ctx, idle)
+	} else {
+		w.quota(ctx, idle)
 	}
-	err := w.quota(ctx, idle)
-	w.call(w.job.End)
-	return err
-}
-
-func (w *window) call(hook func()) {
-	if hook != nil {
-		w.hooks.Go(hook)
+	// The load goes on until End has returned: what it observes is a server
+	// at work to the last.
+	if w.job.End != nil {
+		w.job.End()
 	}
+	return w.cut(ctx, idle)
 }
 
 // until waits for the time at and reports whether the load or ctx has ended
@@ -70,7 +69,7 @@ func (w *window) until(ctx context.Context, idle <-chan struct{}, at time.Durati
 }
 
 // quota waits for the quota to be used up, as long as replies come.
-func (w *window) quota(ctx context.Context, idle <-chan struct{}) error {
+func (w *window) quota(ctx context.Context, idle <-chan struct{}) {
 	replies := int64(-1)
 	for {
 		before := replies
@@ -79,19 +78,16 @@ func (w *window) quota(ctx context.Context, idle <-chan struct{}) error {
 			_ = l.execute(func() { replies += l.shard.m.Received + l.shard.m.Failed })
 		}
 		if replies == before || w.until(ctx, idle, time.Since(w.origin)+drainTimeout) {
-			return w.cut(ctx, idle)
+			return
 		}
 	}
 }
 
-// cut ends the load if ctx has ended, waits for the replies still due and
-// gives up those that do not come.
+// cut ends the load, waits for the replies still due and gives up those that
+// do not come.
 func (w *window) cut(ctx context.Context, idle <-chan struct{}) error {
-	err := context.Cause(ctx)
-	if err != nil {
-		for _, l := range w.loops {
-			_ = l.execute(func() { l.shard.begin, l.shard.end = 0, 1 })
-		}
+	for _, l := range w.loops {
+		_ = l.execute(func() { l.shard.stopped = true })
 	}
 	timer := time.NewTimer(drainTimeout)
 	defer timer.Stop()
@@ -101,7 +97,7 @@ func (w *window) cut(ctx context.Context, idle <-chan struct{}) error {
 		w.abandon()
 		<-idle
 	}
-	return err
+	return context.Cause(ctx)
 }
 
 // abandon gives up the sessions that still wait for replies.

@@ -47,6 +47,8 @@ type test struct {
 	args []string // of the command; see the placeholders below
 	key  string   // kind of key: what stands between prefix and number; "" has none
 	read bool     // reads keys that must be there before
+	// reply is what a server answers, with "" for a bulk string of the value.
+	reply string
 }
 
 // The placeholders in the arguments of a test.
@@ -57,10 +59,10 @@ const (
 
 // The names, commands and kinds of key are redis-benchmark's.
 var tests = []test{
-	{name: "ping", args: []string{"PING"}},
-	{name: "set", args: []string{"SET", keyArg, valueArg}, key: "key"},
+	{name: "ping", args: []string{"PING"}, reply: "+PONG\r\n"},
+	{name: "set", args: []string{"SET", keyArg, valueArg}, key: "key", reply: "+OK\r\n"},
 	{name: "get", args: []string{"GET", keyArg}, key: "key", read: true},
-	{name: "incr", args: []string{"INCR", keyArg}, key: "counter"},
+	{name: "incr", args: []string{"INCR", keyArg}, key: "counter", reply: ":1\r\n"},
 }
 
 // Names returns the names of the tests.
@@ -133,6 +135,14 @@ func (w *Workload) Keys() int {
 
 // CommandBytes returns the size of one command on the wire.
 func (w *Workload) CommandBytes() int { return len(w.template) }
+
+// Reply returns the bytes with which a server answers one command.
+func (w *Workload) Reply() []byte {
+	if w.test.reply == "" {
+		return resp.AppendBulk(nil, w.value())
+	}
+	return []byte(w.test.reply)
+}
 
 func (w *Workload) value() string { return strings.Repeat("x", w.spec.ValueBytes) }
 
