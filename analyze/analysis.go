@@ -48,6 +48,11 @@ type Step struct {
 
 	QPS float64 `json:"qps"` // requests/s
 
+	// Adjusted is what the step is judged by: the median of its trials with
+	// the pass effect taken out, in requests/s. Where the machine changed its
+	// speed between the passes, rows compare by it and not by QPS.
+	Adjusted float64 `json:"adjusted_qps"`
+
 	// Spread is how far the trials lie apart, highest less lowest over QPS;
 	// unknown with one trial.
 	Spread Quantity `json:"spread_ratio"`
@@ -152,6 +157,7 @@ func (t *table) steps() []Step {
 			Trials:       len(p.Trials),
 			MedianTrial:  t.indexes[i][j],
 			QPS:          trial.QPS,
+			Adjusted:     t.y[i],
 			Spread:       Unknown(),
 			Gain:         Unknown(),
 			Mean:         trial.Mean,
@@ -176,7 +182,7 @@ func (t *table) steps() []Step {
 		if i > 0 {
 			before := steps[i-1]
 			linear := float64(s.Clients)/float64(before.Clients) - 1
-			s.Gain = Quantity((s.QPS/before.QPS - 1) / linear)
+			s.Gain = Quantity((s.Adjusted/before.Adjusted - 1) / linear)
 		}
 		steps[i] = s
 	}

@@ -170,9 +170,10 @@ func TestSteps(t *testing.T) {
 	u := Unknown()
 	want := Step{
 		Clients: 20, InFlight: 80, Trials: 4, MedianTrial: 3, QPS: 1500,
-		Spread: 0.2, // (1700 − 1400)/1500
-		Gain:   0.5, // 50 % more where linear is 100 %
-		Mean:   u, P50: u, P99: 0.0015, P999: u,
+		Adjusted: math.Sqrt(1500 * 1600),       // geometric mean of the middle two
+		Spread:   0.2,                          // (1700 − 1400)/1500
+		Gain:     Quantity(math.Sqrt(2.4) - 1), // of that over 1000, where linear is 100 %
+		Mean:     u, P50: u, P99: 0.0015, P999: u,
 		ServerMain: u, ServerCPU: u, GeneratorCPU: u, HostCPU: u,
 		Invalid: []string{GateSteal},
 	}

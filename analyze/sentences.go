@@ -10,9 +10,10 @@ import (
 
 // Sentences returns the verdict in plain words, to be printed under the rows:
 // the knee, the peak and what lies between them, how sure that is, who stopped
-// the throughput, and the pool that follows. Throughputs are those of the
-// rows; shares of one level in another are of the judged values, from which
-// the pass effect has been taken out. Warnings are not repeated.
+// the throughput, and the pool that follows. Throughputs are the adjusted ones,
+// from which the pass effect has been taken out: of a machine that changed its
+// speed, a measured peak can be lower than a measured knee. Warnings are not
+// repeated.
 func (a *Analysis) Sentences() []string {
 	if len(a.Steps) == 0 {
 		return []string{"No knee can be named: " + a.Reason + "."}
@@ -22,14 +23,14 @@ func (a *Analysis) Sentences() []string {
 		s = append(s, a.kneeSentence(), a.peakSentence())
 		if a.Knee.Ceiling > 0 {
 			s = append(s, fmt.Sprintf("Ceiling: beyond %s throughput falls; at %s it is %s below the peak. Do not exceed it, all pools together.",
-				count(a.Knee.Ceiling, "client"), count(a.last().Clients, "client"), percent(Quantity(1-a.last().QPS/a.row(a.Knee.Peak).QPS))))
+				count(a.Knee.Ceiling, "client"), count(a.last().Clients, "client"), percent(1-Quantity(a.last().Adjusted)/a.Knee.PeakQPS)))
 		}
 		s = append(s, a.confidenceSentence())
 	} else {
 		s = append(s, "No knee can be named: "+a.Reason+".")
 		best := a.row(a.Knee.Peak)
 		s = append(s, fmt.Sprintf("Highest throughput measured: %s requests/s at %s.",
-			thousands(best.QPS), count(best.Clients, "client")))
+			thousands(best.Adjusted), count(best.Clients, "client")))
 	}
 	s = append(s, a.bottleneckSentence())
 	if a.Answer {
@@ -81,7 +82,7 @@ func clientList(levels []int) string {
 func (a *Analysis) kneeSentence() string {
 	k := a.Knee
 	share := k.QPS / k.PeakQPS
-	text := fmt.Sprintf("Knee: %s requests/s", gives(k.Clients, a.row(k.Clients).QPS))
+	text := fmt.Sprintf("Knee: %s requests/s", gives(k.Clients, float64(k.QPS)))
 	if k.Peak == k.Clients {
 		text += ", the highest throughput measured, with the fewest connections"
 	} else {
@@ -102,7 +103,7 @@ func (a *Analysis) peakSentence() string {
 		return fmt.Sprintf("Peak: the same level; QPS stops rising at %s.", count(k.Peak, "client"))
 	}
 	return fmt.Sprintf("Peak: %s requests/s; QPS stops rising here. From the knee to the peak, %d more connections add %s throughput and %s.",
-		gives(k.Peak, a.row(k.Peak).QPS), k.Peak-k.Clients, signed(k.PeakQPS/k.QPS-1), a.cost())
+		gives(k.Peak, float64(k.PeakQPS)), k.Peak-k.Clients, signed(k.PeakQPS/k.QPS-1), a.cost())
 }
 
 // cost says what the connections between knee and peak cost in latency: of the

@@ -26,6 +26,10 @@ const (
 	// handshake is how many commands a connection may send before the load:
 	// AUTH, SELECT, CLIENT SETNAME and one to spare.
 	handshake = 4
+
+	// samples is how many commands the control connection sends in a slice:
+	// three INFO, and what opening it again takes.
+	samples = 8
 )
 
 // measure measures one step for a slice, and again when the slice fails a
@@ -115,23 +119,21 @@ func (s *sweeper) drive(ctx context.Context, clients int) (*load.Measurement, *p
 	if begin == nil || end == nil {
 		return nil, nil, traffic{}, fmt.Errorf("driving %d clients: the load ended before its window%s", clients, firstError(m))
 	}
-	t := s.otherClients(end, m)
-	s.last = end
-	return m, s.sampler.Between(begin, end), t, nil
+	return m, s.sampler.Between(begin, end), s.otherClients(ctx, m), nil
 }
 
-// otherClients returns what others have sent since the end of the last slice.
-func (s *sweeper) otherClients(end *probe.Sample, m *load.Measurement) traffic {
-	if s.last == nil {
+// otherClients returns what the server has processed since the last slice, and
+// how much of it was not ours. It is asked when nothing of ours is in flight,
+// so that the difference is exact.
+func (s *sweeper) otherClients(ctx context.Context, m *load.Measurement) traffic {
+	commands, ok := s.sampler.Commands(ctx)
+	before := s.commands
+	s.commands = commands
+	if !ok || before == 0 {
 		return traffic{}
 	}
-	w := s.sampler.Between(s.last, end)
-	if w.Server == nil {
-		return traffic{}
-	}
-	// What is in flight at the end may or may not be counted.
-	ours := m.Sent + int64(m.Clients)*handshake + int64(m.InFlight())
-	return traffic{w.Server.Commands, max(0, w.Server.Commands-ours)}
+	ours := m.Sent + int64(m.Clients)*handshake + samples
+	return traffic{commands - before, max(0, commands-before-ours)}
 }
 
 // quota returns how many requests the slice under way has: a trial's requests

@@ -29,12 +29,15 @@ type sweeper struct {
 	slices  []Slice               // of this sweep, superseded ones too
 	length  map[int]time.Duration // of a slice, where a step needs longer ones
 	pass    int                   // number of the pass under way
-	last    *probe.Sample         // at the end of the slice before
 	repeats int                   // slices that were measured again
 	done    int                   // slices measured
 	total   int                   // slices planned
 	begun   time.Time
 	noted   map[string]bool
+
+	// commands is how many the server had processed after the last slice;
+	// 0 when that is unknown.
+	commands int64
 }
 
 const (

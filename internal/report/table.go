@@ -50,7 +50,10 @@ func (p *printer) settings(client string, r analyze.Recommendation) {
 	}
 	p.printf("\nSettings (%s):\n", client)
 	for line := range strings.Lines(text) {
-		p.printf("    %s", line)
+		if strings.TrimSpace(line) != "" {
+			line = "    " + line
+		}
+		p.printf("%s", line)
 	}
 }
 
@@ -159,6 +162,12 @@ type column struct {
 var columns = []column{
 	{"clients", func(s analyze.Step) string { return strconv.Itoa(s.Clients) }},
 	{"QPS", func(s analyze.Step) string { return strconv.FormatFloat(s.QPS, 'f', precision(s.QPS), 64) }},
+	{"adjusted", func(s analyze.Step) string {
+		if s.Adjusted == s.QPS {
+			return "" // nothing was adjusted
+		}
+		return strconv.FormatFloat(s.Adjusted, 'f', precision(s.Adjusted), 64)
+	}},
 	{"spread %", func(s analyze.Step) string { return percent(s.Spread, 1) }},
 	{"p50 ms", func(s analyze.Step) string { return milliseconds(s.P50) }},
 	{"p99 ms", func(s analyze.Step) string { return milliseconds(s.P99) }},
@@ -189,7 +198,11 @@ func percent(q analyze.Quantity, decimals int) string {
 	if !q.Known() {
 		return ""
 	}
-	return strconv.FormatFloat(float64(q)*100, 'f', decimals, 64)
+	text := strconv.FormatFloat(float64(q)*100, 'f', decimals, 64)
+	if strings.Trim(text, "-0.") == "" {
+		return strings.TrimPrefix(text, "-") // not -0
+	}
+	return text
 }
 
 func milliseconds(q analyze.Quantity) string {
