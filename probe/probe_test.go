@@ -102,7 +102,7 @@ func TestPassword(t *testing.T) {
 // it as a target.
 func fake(t *testing.T, reply func(command string) string) Target {
 	t.Helper()
-	s, err := modelserver.Start(0, 0, reply)
+	s, err := modelserver.Start(modelserver.Model{Reply: reply})
 	if err != nil {
 		t.Fatal(err)
 	}

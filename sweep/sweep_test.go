@@ -271,39 +271,27 @@ func TestProgressEndsAtTheTotal(t *testing.T) {
 	}
 }
 
-// A server of c workers with a fixed service time S has X = min(N, c)/S, knee
-// c, and by Little's law N = X·R at every step.
-func TestKneeOfModelServer(t *testing.T) {
-	const service = 20 * time.Millisecond
-	for _, tt := range []struct {
-		workers int
-		clients []int
-	}{
-		{4, []int{2, 3, 4, 5, 8, 16}},
-		{12, []int{6, 10, 12, 14, 24, 48}},
-		{32, []int{16, 24, 32, 40, 64, 96}},
-	} {
-		t.Run(fmt.Sprintf("c=%d", tt.workers), func(t *testing.T) {
-			t.Parallel()
-			sweepModel(t, tt.workers, service, tt.clients)
-		})
+// modelReply answers the control connection of a run like a managed service
+// that tells nothing.
+func modelReply(command string) string {
+	switch command {
+	case "INFO", "CONFIG", "ROLE":
+		return "-ERR unknown command\r\n"
+	case "UNLINK":
+		return ":1\r\n"
 	}
+	return ""
 }
 
-func sweepModel(t *testing.T, workers int, service time.Duration, clients []int) {
-	s, err := modelserver.Start(workers, service, func(command string) string {
-		switch command {
-		case "INFO", "CONFIG", "ROLE":
-			return "-ERR unknown command\r\n"
-		case "UNLINK":
-			return ":1\r\n"
-		}
-		return ""
-	})
+// sweepModel sweeps a model server at the given levels.
+func sweepModel(t *testing.T, m modelserver.Model, clients []int) *Result {
+	t.Helper()
+	m.Reply = modelReply
+	s, err := modelserver.Start(m)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	t.Cleanup(s.Close)
 	target, err := probe.ParseTarget(s.Addr)
 	if err != nil {
 		t.Fatal(err)
@@ -312,7 +300,7 @@ func sweepModel(t *testing.T, workers int, service time.Duration, clients []int)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer server.Close()
+	t.Cleanup(func() { server.Close() })
 	p := DefaultPlan()
 	p.Tests, p.Clients, p.Fixed = []string{"set"}, clients, true
 	p.Slices, p.Duration, p.MinRequests, p.Warmup = 1, 300*time.Millisecond, 40, 60*time.Millisecond
@@ -320,20 +308,127 @@ func sweepModel(t *testing.T, workers int, service time.Duration, clients []int)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for n, trials := range res.Sweeps()[0].Trials(1) {
-		want := float64(min(n, workers)) / service.Seconds()
-		slices.SortFunc(trials, func(a, b Trial) int {
-			return cmp.Compare(a.Measurement.Throughput(), b.Measurement.Throughput())
+	return res
+}
+
+// A server of c workers with a fixed service time S has X = min(N, c)/S, knee
+// c, and by Little's law N = X·R at every step.
+func TestKneeOfModelServer(t *testing.T) {
+	// Long enough for what the machine adds to a reply, up to 1 ms, not to
+	// matter below the knee.
+	const service = 30 * time.Millisecond
+	for _, tt := range []struct {
+		workers int
+		clients []int
+	}{
+		{4, []int{2, 3, 4, 5, 8}},
+		{12, []int{6, 10, 12, 14, 24}},
+		{32, []int{16, 28, 32, 36, 64}},
+	} {
+		t.Run(fmt.Sprintf("c=%d", tt.workers), func(t *testing.T) {
+			t.Parallel()
+			res := sweepModel(t, modelserver.Model{Workers: tt.workers, Service: service}, tt.clients)
+			for n, trials := range res.Sweeps()[0].Trials(1) {
+				want := float64(min(n, tt.workers)) / service.Seconds()
+				slices.SortFunc(trials, func(a, b Trial) int {
+					return cmp.Compare(a.Measurement.Throughput(), b.Measurement.Throughput())
+				})
+				m := trials[len(trials)/2].Measurement
+				if x := m.Throughput(); math.Abs(x/want-1) > 0.05 {
+					t.Errorf("N=%d: X = %.1f/s, want %.1f", n, x, want)
+				}
+				if u := m.Utilisation(); u < 0.95 || u > 1.05 {
+					t.Errorf("N=%d: X·R/N = %.3f, want 1", n, u)
+				}
+			}
+			if a := analyze.Analyze(res.Curves()[0], analyze.Options{}); a.Knee.Apparent != tt.workers {
+				t.Errorf("knee %d (%s), want %d", a.Knee.Apparent, a.Knee.Shape, tt.workers)
+			}
 		})
-		m := trials[len(trials)/2].Measurement
-		if x := m.Throughput(); math.Abs(x/want-1) > 0.05 {
-			t.Errorf("N=%d: X = %.1f/s, want %.1f", n, x, want)
-		}
-		if u := m.Utilisation(); u < 0.95 || u > 1.05 {
-			t.Errorf("N=%d: X·R/N = %.3f, want 1", n, u)
+	}
+}
+
+// A delay D in front of a server with capacity X keeps X·D requests on the
+// way: the knee moves from c to c + X·D. Here X = 4/10 ms = 400/s and D = 20 ms.
+func TestDelayMovesTheKnee(t *testing.T) {
+	t.Parallel()
+	m := modelserver.Model{Workers: 4, Service: 10 * time.Millisecond, Delay: 20 * time.Millisecond}
+	res := sweepModel(t, m, []int{4, 8, 10, 12, 14, 24})
+	a := analyze.Analyze(res.Curves()[0], analyze.Options{})
+	if a.Knee.Apparent != 12 {
+		t.Errorf("knee %d (%s), want 4 + 400·0.02 = 12", a.Knee.Apparent, a.Knee.Shape)
+	}
+	// N_little = X*·R_min = 400·0.03.
+	if l := float64(a.Knee.Little); math.Abs(l-12) > 1 {
+		t.Errorf("N_little %.1f, want 12", l)
+	}
+}
+
+// realServer starts a redis-server of the test's own.
+func realServer(t *testing.T) *probe.Server {
+	t.Helper()
+	e, err := embedded.Start(t.Context(), "redis-server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	s, err := probe.Connect(t.Context(), e.Target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// The server's own count of each command agrees with ours to the request, and
+// no key is left.
+func TestCountsAgreeWithServer(t *testing.T) {
+	s := realServer(t)
+	p := DefaultPlan()
+	p.Tests, p.Depths, p.Clients, p.Fixed = workload.Names(), []int{1, 16}, []int{1, 10, 50}, true
+	p.Trials, p.Slices, p.Duration, p.Warmup, p.Keyspace = 1, 2, 100*time.Millisecond, 20*time.Millisecond, 100
+	res, err := Run(t.Context(), Config{Plan: p, Server: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := make(map[string]int64)
+	for _, x := range res.Slices {
+		m := x.Measurement
+		sent[x.Test] += m.Sent
+		if m.Failed+m.Lost > 0 || m.Sent != m.Received {
+			t.Errorf("%s with %d clients: %d sent, %d received, %d failed, %d lost", x.Test, m.Clients, m.Sent, m.Received, m.Failed, m.Lost)
 		}
 	}
-	if a := analyze.Analyze(res.Curves()[0], analyze.Options{}); a.Knee.Apparent != workers {
-		t.Errorf("knee %d (%s), want %d", a.Knee.Apparent, a.Knee.Shape, workers)
+	sent["ping"]++                            // probe.Connect
+	sent["set"] += int64(len(p.Depths)) * 100 // preload of get
+	stats, err := s.Client.Info(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range p.Tests {
+		want := fmt.Sprintf("cmdstat_%s:calls=%d,", test, sent[test])
+		if !strings.Contains(stats, want) {
+			t.Errorf("want %s in %s", want, stats)
+		}
+	}
+	if n := s.Client.DBSize(t.Context()).Val(); n != 0 {
+		t.Errorf("%d keys are left", n)
+	}
+}
+
+// Thousands of connections in one step: no error, none left behind.
+func TestManyConnections(t *testing.T) {
+	s := realServer(t)
+	p := DefaultPlan()
+	p.Tests, p.Clients, p.MaxClients, p.Fixed = []string{"set"}, []int{3000}, 3000, true
+	p.Trials, p.Slices, p.Duration = 1, 1, 100*time.Millisecond
+	res, err := Run(t.Context(), Config{Plan: p, Server: s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range res.Slices {
+		if m := x.Measurement; m.Lost+m.Failed+int64(m.LostConnections) > 0 {
+			t.Errorf("%d requests failed, %d and %d connections were lost", m.Failed, m.Lost, m.LostConnections)
+		}
 	}
 }

@@ -111,7 +111,7 @@ func startFake(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 || fakes[args[0]] == nil {
 		ts.Fatalf("usage: fake replica|loading|web|full")
 	}
-	s, err := modelserver.Start(0, 0, fakes[args[0]])
+	s, err := modelserver.Start(modelserver.Model{Reply: fakes[args[0]]})
 	ts.Check(err)
 	ts.Defer(s.Close)
 	ts.Setenv("URL", "redis://"+s.Addr)

@@ -1,7 +1,7 @@
 // Package modelserver is a Redis server for tests whose throughput is known
 // from a formula: c workers with a fixed service time S answer X = min(N, c)/S
 // requests a second to N clients in a closed loop, so that the knee is exactly
-// c. It speaks just enough RESP for load and for a control connection, keeps
+// c. A delay D on the way moves it to c + D·c/S (Little's law). It speaks just enough RESP for load and for a control connection, keeps
 // no data and is no part of the poolsweep command.
 package modelserver
 
@@ -26,8 +26,7 @@ type Server struct {
 	// Served counts the requests answered, all connections together.
 	Served atomic.Int64
 
-	reply    func(command string) string
-	service  time.Duration
+	model    Model
 	listener net.Listener
 	handlers sync.WaitGroup
 	close    sync.Once
@@ -45,21 +44,29 @@ type answer struct {
 	bytes []byte
 }
 
-// Start starts a model with the given number of workers and service time.
-// Workers 0 is a null responder: it answers at once. reply may be nil; else
-// it is given the name of each command, in upper case, and returns the bytes
-// to answer with. Without it, and where it returns "", the answer is +OK.
-func Start(workers int, service time.Duration, reply func(command string) string) (*Server, error) {
+// A Model says how a server answers. The zero value is a null responder: it
+// answers every command at once with +OK.
+type Model struct {
+	Workers int           // c; 0 answers at once
+	Service time.Duration // S, of each request
+	Delay   time.Duration // between server and clients, both ways together
+
+	// Reply is given the name of a command, in upper case, and returns the
+	// bytes to answer with; "" stands for +OK. It may be nil.
+	Reply func(command string) string
+}
+
+// Start starts a server.
+func Start(m Model) (*Server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	s := &Server{
 		Addr:     l.Addr().String(),
-		reply:    reply,
-		service:  service,
+		model:    m,
 		listener: l,
-		free:     make([]time.Time, workers),
+		free:     make([]time.Time, m.Workers),
 		queue:    make(chan answer, 1<<16),
 		conns:    make(map[net.Conn]bool),
 	}
@@ -135,7 +142,7 @@ func (s *Server) serve(c net.Conn) {
 		if len(s.free) == 0 {
 			c.Write(out)
 		} else {
-			s.queue <- answer{due, c, bytes.Clone(out)}
+			s.queue <- answer{due.Add(s.model.Delay), c, bytes.Clone(out)}
 		}
 	}
 }
@@ -158,7 +165,7 @@ func (s *Server) work() time.Time {
 	if s.free[first].After(start) {
 		start = s.free[first]
 	}
-	s.free[first] = start.Add(s.service)
+	s.free[first] = start.Add(s.model.Service)
 	return s.free[first]
 }
 
@@ -187,8 +194,8 @@ func (s *Server) answer(command []byte) string {
 	if bytes.EqualFold(name, []byte("HELLO")) {
 		return "-ERR unknown command 'HELLO'\r\n" // as a server before 6.0
 	}
-	if s.reply != nil {
-		if r := s.reply(strings.ToUpper(string(name))); r != "" {
+	if s.model.Reply != nil {
+		if r := s.model.Reply(strings.ToUpper(string(name))); r != "" {
 			return r
 		}
 	}

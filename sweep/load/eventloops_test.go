@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 
 func startModel(t testing.TB, workers int, service time.Duration, reply ...func(string) string) *modelserver.Server {
 	t.Helper()
-	s, err := modelserver.Start(workers, service, append(reply, nil)[0])
+	s, err := modelserver.Start(modelserver.Model{Workers: workers, Service: service, Reply: append(reply, nil)[0]})
 	if err != nil {
 		t.Fatal(err)
 	}
