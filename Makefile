@@ -27,7 +27,7 @@ bench: server build ## functions first, then poolsweep beside redis-benchmark
 	$(GO) test -run '^$$' -bench . ./...
 
 demo: server build
-	bin/poolsweep run --embedded -t get
+	bin/poolsweep run --embedded -t get --budget 75s
 
 .PHONY: server
 server:

@@ -133,8 +133,8 @@ func (a *Analysis) refusal() string {
 	case a.Bottleneck.Cause == CauseSharedCPU:
 		return "short of CPU: " + a.Bottleneck.Evidence[0]
 	case a.Noise.Sigma > tooNoisySigma:
-		return fmt.Sprintf("too noisy: trials of one step differ by σ = %s, and a knee needs %s or less",
-			percent(a.Noise.Sigma), percent(tooNoisySigma))
+		return fmt.Sprintf("too noisy: trials of one step differ by σ = %.1f %%, and a knee needs %s or less",
+			100*a.Noise.Sigma, percent(tooNoisySigma))
 	case len(a.Steps) == 1:
 		return fmt.Sprintf("only one level, %s, was measured", count(last, "client"))
 	case a.Knee.Shape == ShapeRising:

@@ -50,6 +50,7 @@ const (
 	fullHost        = 0.95 // of all cores of a host
 	serverStarved   = 0.05 // cores that the server's main thread waited for
 	generatorWaits  = 0.10 // cores a loop that the generator waited for
+	crowd           = 0.25 // cores that others use on a full host
 	stolenShare     = 0.05 // of a host's cores, taken by its hypervisor
 	fullLink        = 0.80 // of the link speed
 	packetsAtMost   = 0.90 // of the sweep's highest packet rate; above, it is flat
@@ -86,6 +87,7 @@ var causes = []struct {
 	cause Cause
 	holds func(site) string
 }{
+	{CauseSharedCPU, site.crowded},
 	{CauseGenerator, site.generatorFull},
 	{CauseServerCPU, site.serverFull},
 	{CauseCPULimit, site.throttled},
@@ -98,7 +100,7 @@ var causes = []struct {
 
 // advice is what to do about each cause.
 var advice = map[Cause]string{
-	CauseGenerator:   "give the generator more: --threads, a machine of its own, or several machines with poolsweep agent; this curve is not the server's",
+	CauseGenerator:   "give the generator more: --threads, or a machine with more cores; this curve is not the server's",
 	CauseServerCPU:   "the server's thread is full: more throughput needs pipelining, more shards or a faster core, not more connections",
 	CauseCPULimit:    "raise the CPU limit of the server's container, or keep this answer for as long as the limit stays",
 	CauseSharedCPU:   "stop what else runs there, or sweep on machines with cores of their own; this curve is not the server's alone",
@@ -252,6 +254,18 @@ func (s site) throttled() string {
 		return ""
 	}
 	return fmt.Sprintf("the server's CPU limit throttled it in %.0f periods at %s", s.load.Throttled, s.where())
+}
+
+// crowded holds when others on a full host use cores that server and generator
+// could have used. It comes before the generator's rule: of two busy
+// neighbours the calibration tells as little as the sweep.
+func (s site) crowded() string {
+	l := s.load
+	others := l.HostCPU - l.ServerCPU - l.GeneratorCPU
+	if !l.SharedHost || l.HostCores == 0 || !(l.HostCPU >= fullHost*Quantity(l.HostCores)) || !(others >= crowd) || s.serverFull() != "" {
+		return ""
+	}
+	return fmt.Sprintf("other processes used %.2f of the %d cores at %s", others, l.HostCores, s.where())
 }
 
 // starved holds when the hypervisor took the cores away, when a thread was

@@ -53,6 +53,10 @@ func TestBottleneck(t *testing.T) {
 			CauseSharedCPU, "1.96 of 2 cores busy", false},
 		{"one host, full, of the server", func(l *Load) { l.ServerMain, l.SharedHost, l.HostCPU, l.HostCores = .95, true, 1.96, 2 },
 			CauseServerCPU, "server main thread 95 %", true},
+		{"busy neighbours, and a ceiling that they lowered", func(l *Load) {
+			l.ServerMain, l.ServerCPU, l.GeneratorCPU, l.GeneratorCeiling = .4, .4, .5, 9000
+			l.SharedHost, l.HostCPU, l.HostCores = true, 1.96, 2
+		}, CauseSharedCPU, "other processes used 1.06 of the 2 cores", false},
 		{"cores taken by the hypervisor", func(l *Load) { l.ServerMain, l.HostCores, l.Steal = .6, 2, .3 },
 			CauseSharedCPU, "the hypervisor gave 0.30 of the 2 cores to other machines", false},
 		{"full link", func(l *Load) { l.ServerMain, l.NetworkUse = .5, .93 }, CauseNetwork, "93 % of the link speed", true},
