@@ -35,6 +35,8 @@ type Server struct {
 	free  []time.Time // when each worker has done what it was given
 	queue chan answer // in the order of due, which is that of arrival
 	conns map[net.Conn]bool
+
+	killed bool
 }
 
 // An answer waits for its time.
@@ -75,20 +77,22 @@ func Start(m Model) (*Server, error) {
 	return s, nil
 }
 
-// Close may be called again. It closes the listener and every connection and waits for the handlers.
+// Close may be called again. It ends the server and waits for its goroutines.
 func (s *Server) Close() {
 	s.close.Do(func() {
-		s.listener.Close()
-		s.Disconnect()
+		s.Kill()
 		s.handlers.Wait()
 		close(s.queue)
 	})
 }
 
-// Disconnect closes every connection, as a server that is killed does.
-func (s *Server) Disconnect() {
+// Kill closes the listener and every connection, as the end of a server's
+// process does.
+func (s *Server) Kill() {
+	s.listener.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.killed = true
 	for c := range s.conns {
 		c.Close()
 	}
@@ -102,6 +106,9 @@ func (s *Server) accept() {
 		}
 		s.mu.Lock()
 		s.conns[c] = true
+		if s.killed {
+			c.Close()
+		}
 		s.mu.Unlock()
 		s.handlers.Go(func() {
 			s.serve(c)

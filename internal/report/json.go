@@ -13,10 +13,11 @@ type jsonDocument struct {
 	Header   *sweep.Header       `json:"header"` // null for other tools' results
 	Remarks  []string            `json:"remarks"`
 	Analyses []*analyze.Analysis `json:"analyses"`
+	Surfaces []analyze.Surface   `json:"surfaces"`
 }
 
 func jsonReport(w io.Writer, d *Document) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(jsonDocument{d.Header, d.Remarks, d.Analyses})
+	return e.Encode(jsonDocument{d.Header, d.Remarks, d.Analyses, analyze.Surfaces(d.Analyses)})
 }

@@ -1,17 +1,12 @@
 package report
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/olekukonko/tablewriter"
-	"github.com/olekukonko/tablewriter/renderer"
-	"github.com/olekukonko/tablewriter/tw"
 
 	"github.com/poolsweep/poolsweep/analyze"
 	"github.com/poolsweep/poolsweep/sweep"
@@ -20,7 +15,8 @@ import (
 // textWidth is where sentences are wrapped: that of a terminal.
 const textWidth = 80
 
-// table writes what a person reads: for each sweep its steps and the verdict.
+// table writes what a person reads: for each sweep its steps and the verdict,
+// then what the depths of one test say together.
 func table(w io.Writer, d *Document) error {
 	p := &printer{w: w}
 	if d.Header != nil {
@@ -37,6 +33,10 @@ func table(w io.Writer, d *Document) error {
 		if d.Client != "" && a.Recommendation.Pool > 0 {
 			p.settings(d.Client, a.Recommendation)
 		}
+	}
+	for _, s := range analyze.Surfaces(d.Analyses) {
+		p.printf("\n")
+		p.surface(s)
 	}
 	return p.err
 }
@@ -137,36 +137,34 @@ func plan(p sweep.Plan) string {
 
 func (p *printer) analysis(a *analyze.Analysis) {
 	p.printf("%s, pipeline depth %d\n", strings.ToUpper(a.Test), a.Depth)
-	if len(a.Steps) > 0 && p.err == nil {
-		p.err = steps(p.w, a)
-	}
-	for _, s := range a.Sentences() {
-		head, rest, found := strings.Cut(s, ": ")
-		if !found {
-			p.paragraph(s, "")
-			continue
-		}
-		p.paragraph(fmt.Sprintf("%s: %s", head, rest), "    ")
-	}
+	grid(p, columns, a.Steps, func(s analyze.Step) string { return marks(a, s) })
+	p.sentences(a.Sentences())
 	for _, w := range a.Warnings {
 		p.paragraph(fmt.Sprintf("Warning (%s): %s.", w.Code, w.Text), "    ")
 	}
 }
 
-// A column of the table of steps. It is left out when no step has a value.
-type column struct {
-	title string
-	cell  func(analyze.Step) string
+// sentences prints a paragraph each, indented from the second line on where the
+// first begins with what it is about ("Knee: …").
+func (p *printer) sentences(text []string) {
+	for _, s := range text {
+		indent := ""
+		if strings.Contains(s, ": ") {
+			indent = "    "
+		}
+		p.paragraph(s, indent)
+	}
 }
 
-var columns = []column{
+// columns are those of the table of steps.
+var columns = []column[analyze.Step]{
 	{"clients", func(s analyze.Step) string { return strconv.Itoa(s.Clients) }},
-	{"QPS", func(s analyze.Step) string { return strconv.FormatFloat(s.QPS, 'f', precision(s.QPS), 64) }},
+	{"QPS", func(s analyze.Step) string { return throughput(analyze.Quantity(s.QPS)) }},
 	{"adjusted", func(s analyze.Step) string {
 		if s.Adjusted == s.QPS {
 			return "" // nothing was adjusted
 		}
-		return strconv.FormatFloat(s.Adjusted, 'f', precision(s.Adjusted), 64)
+		return throughput(analyze.Quantity(s.Adjusted))
 	}},
 	{"spread %", func(s analyze.Step) string { return percent(s.Spread, 1) }},
 	{"p50 ms", func(s analyze.Step) string { return milliseconds(s.P50) }},
@@ -182,16 +180,18 @@ var columns = []column{
 	{"gain %", func(s analyze.Step) string { return percent(s.Gain, 0) }},
 }
 
-// precision is how many decimals a throughput is printed with: enough for
-// four digits.
-func precision(qps float64) int {
+// throughput prints requests/s with enough decimals for four digits.
+func throughput(qps analyze.Quantity) string {
+	decimals := 3
 	switch {
+	case !qps.Known():
+		return ""
 	case qps >= 1000:
-		return 0
+		decimals = 0
 	case qps >= 10:
-		return 1
+		decimals = 1
 	}
-	return 3
+	return strconv.FormatFloat(float64(qps), 'f', decimals, 64)
 }
 
 func percent(q analyze.Quantity, decimals int) string {
@@ -210,61 +210,6 @@ func milliseconds(q analyze.Quantity) string {
 		return ""
 	}
 	return strconv.FormatFloat(float64(q)*1000, 'f', 3, 64)
-}
-
-// steps writes the table: a row a step, with what the verdict says of it.
-func steps(w io.Writer, a *analyze.Analysis) error {
-	var kept []column
-	header := []string{}
-	for _, c := range columns {
-		for _, s := range a.Steps {
-			if c.cell(s) != "" {
-				kept = append(kept, c)
-				header = append(header, c.title)
-				break
-			}
-		}
-	}
-	// The last column holds the marks and has no title.
-	alignment := make([]tw.Align, len(kept)+1)
-	for i := range kept {
-		alignment[i] = tw.AlignRight
-	}
-	alignment[len(kept)] = tw.AlignLeft
-	var text bytes.Buffer
-	t := tablewriter.NewTable(&text,
-		tablewriter.WithRenderer(renderer.NewBlueprint(tw.Rendition{
-			Borders: tw.BorderNone,
-			Symbols: tw.NewSymbols(tw.StyleASCII),
-			Settings: tw.Settings{
-				Separators: tw.Separators{BetweenColumns: tw.Off, BetweenRows: tw.Off},
-				Lines:      tw.Lines{ShowHeaderLine: tw.Off},
-			},
-		})),
-		tablewriter.WithHeaderAutoFormat(tw.Off),
-		tablewriter.WithHeaderAlignmentConfig(tw.CellAlignment{PerColumn: alignment}),
-		tablewriter.WithRowAlignmentConfig(tw.CellAlignment{PerColumn: alignment}),
-	)
-	t.Header(append(header, ""))
-	for _, s := range a.Steps {
-		row := make([]string, 0, len(kept)+1)
-		for _, c := range kept {
-			row = append(row, c.cell(s))
-		}
-		if err := t.Append(append(row, marks(a, s))); err != nil {
-			return err
-		}
-	}
-	if err := t.Render(); err != nil {
-		return err
-	}
-	// The last column is padded like the others: cut that off.
-	for line := range strings.Lines(text.String()) {
-		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // marks says what a step is.

@@ -177,7 +177,7 @@ func TestHooksStandAtTheWindow(t *testing.T) {
 func TestServerGoesAway(t *testing.T) {
 	s := startModel(t, 1, time.Millisecond)
 	d := newDriver(t, 1, s.Addr)
-	job := Job{Step: Step{8, 1}, Duration: time.Minute, Begin: s.Disconnect}
+	job := Job{Step: Step{8, 1}, Duration: time.Minute, Begin: s.Kill}
 	m, err := d.Run(t.Context(), job)
 	if err == nil || !strings.Contains(err.Error(), "every connection was lost") {
 		t.Fatalf("got error %v, want that every connection was lost", err)
