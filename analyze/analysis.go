@@ -133,7 +133,7 @@ func (a *Analysis) refusal() string {
 	case a.Bottleneck.Cause == CauseSharedCPU:
 		return "short of CPU: " + a.Bottleneck.Evidence[0]
 	case a.Noise.Sigma > tooNoisySigma:
-		return fmt.Sprintf("too noisy: trials of one step differ by σ = %.1f %%, and a knee needs %s or less",
+		return fmt.Sprintf("too noisy: the trials of a step scatter by σ = %.1f %%, and a knee needs %s or less",
 			100*a.Noise.Sigma, percent(tooNoisySigma))
 	case len(a.Steps) == 1:
 		return fmt.Sprintf("only one level, %s, was measured", count(last, "client"))

@@ -108,7 +108,7 @@ type Load struct {
 	ServerWait    Quantity // the main thread ready to run, but waiting for a core
 
 	GeneratorCPU     Quantity // poolsweep itself, all threads
-	GeneratorWait    Quantity // its event loops ready to run, but waiting for a core
+	GeneratorWait    Quantity // its threads ready to run, but waiting for a core
 	GeneratorLoops   int      // event loops, each can use one core; 0 is unknown
 	GeneratorCeiling Quantity // requests/s that these loops reach against a null responder
 

@@ -80,9 +80,8 @@ func (s site) where() string { return count(s.clients, "client") }
 // causes are the rules in the order in which they are asked. Each returns the
 // evidence, a clause, or "" when it does not hold.
 //
-// A CPU limit is asked before shared CPU, unlike in docs/method.md's list of
-// causes: a throttled thread counts as waiting for a core, and the throttle
-// is the plainer fact.
+// A CPU limit is asked before starvation: a throttled thread counts as waiting
+// for a core, and the throttle is the plainer fact.
 var causes = []struct {
 	cause Cause
 	holds func(site) string
@@ -269,8 +268,9 @@ func (s site) crowded() string {
 }
 
 // starved holds when the hypervisor took the cores away, when a thread was
-// ready to run and had no core, which the kernel counts, or when generator and server are on one host that is full.
-// It is asked after serverFull: a server with a whole core is not starved.
+// ready to run and had no core, which the kernel counts, or when generator and
+// server are on one host that is full. It is asked after serverFull: a server
+// with a whole core is not starved.
 func (s site) starved() string {
 	l := s.load
 	switch {
@@ -280,8 +280,7 @@ func (s site) starved() string {
 		return fmt.Sprintf("server main thread ran %s of the time and waited for a core for %s more at %s",
 			percent(l.ServerMain), percent(l.ServerWait), s.where())
 	case l.GeneratorLoops > 0 && l.GeneratorWait >= generatorWaits*Quantity(l.GeneratorLoops):
-		return fmt.Sprintf("%s of the generator waited for %.2f cores at %s",
-			count(l.GeneratorLoops, "event loop"), l.GeneratorWait, s.where())
+		return fmt.Sprintf("the generator waited for %.2f cores at %s", l.GeneratorWait, s.where())
 	case l.SharedHost && l.HostCores > 0 && l.HostCPU >= fullHost*Quantity(l.HostCores):
 		return fmt.Sprintf("generator and server share a host with %.2f of %d cores busy at %s",
 			l.HostCPU, l.HostCores, s.where())

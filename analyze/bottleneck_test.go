@@ -48,7 +48,7 @@ func TestBottleneck(t *testing.T) {
 		{"server waits because it is throttled", func(l *Load) { l.ServerMain, l.ServerWait, l.Throttled = .3, .65, 9 },
 			CauseCPULimit, "throttled it in 9 periods", true},
 		{"generator waits for a core", func(l *Load) { l.ServerMain, l.GeneratorWait, l.GeneratorLoops, l.GeneratorCeiling = .7, .3, 2, 20000 },
-			CauseSharedCPU, "2 event loops of the generator waited for 0.30 cores", false},
+			CauseSharedCPU, "the generator waited for 0.30 cores", false},
 		{"one host, full", func(l *Load) { l.ServerMain, l.SharedHost, l.HostCPU, l.HostCores = .8, true, 1.96, 2 },
 			CauseSharedCPU, "1.96 of 2 cores busy", false},
 		{"one host, full, of the server", func(l *Load) { l.ServerMain, l.SharedHost, l.HostCPU, l.HostCores = .95, true, 1.96, 2 },

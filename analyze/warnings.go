@@ -149,9 +149,9 @@ func (a *Analysis) warnings(t *table, f finding, contested []int, limit string) 
 	add(cause == CauseSharedCPU, WarnCPUStarved,
 		"server and generator did not get the CPU they asked for: the curve is not the server's alone")
 	add(sigma > tooNoisySigma, WarnTooNoisy,
-		"two trials of a step differ by σ = %s: too noisy to name a knee", percent(sigma))
+		"the trials of a step scatter by σ = %s: too noisy to name a knee", percent(sigma))
 	add(sigma > noisySigma && sigma <= tooNoisySigma, WarnNoisy,
-		"two trials of a step differ by σ = %s: levels closer than that cannot be told apart", percent(sigma))
+		"the trials of a step scatter by σ = %s: levels closer than that cannot be told apart", percent(sigma))
 	add(!sigma.Known(), WarnNoiseUnknown,
 		"one trial a step: the noise is unknown, so no confidence is stated")
 	add(a.Noise.PassEffect > movingMachine, WarnPassEffect,

@@ -14,7 +14,7 @@ import (
 
 // An Identity is what a server said of itself before the load. Fields that it
 // did not tell are zero, and Missing says why. Its JSON form is part of the
-// result file; it holds no address, path or secret.
+// result file; it holds no secret.
 type Identity struct {
 	Kind    string `json:"kind"`    // redis, valkey, keydb, dragonfly, garnet; "unknown"
 	Version string `json:"version"` // of that kind

@@ -107,22 +107,20 @@ func (j *Journal) write(r record) error {
 	return nil
 }
 
-// maxLineBytes bounds a line of a result file. The longest are slices with
-// three or four histograms' worth of text.
+// maxLineBytes bounds a line of a result file. The longest is that of the
+// analyses, of a thousand steps.
 const maxLineBytes = 16 << 20
 
 // Read reads a result file. A last line that is cut short, as a killed run
 // leaves it, is passed over. When a line is damaged, Read returns what stands
 // before it together with the error.
 func Read(r io.Reader) (*Result, error) {
-	lines := bufio.NewScanner(r)
+	tail := &lastByte{r: r}
+	lines := bufio.NewScanner(tail)
 	lines.Buffer(nil, maxLineBytes)
 	res := new(Result)
-	var damaged error // of the line before, which may have been the last
-	for n := 1; lines.Scan(); n++ {
-		if damaged != nil {
-			return res, damaged
-		}
+	var damaged error // of the line before, which may be cut short
+	for n := 1; damaged == nil && lines.Scan(); n++ {
 		line := bytes.TrimSpace(lines.Bytes())
 		if len(line) == 0 {
 			continue
@@ -134,13 +132,29 @@ func Read(r io.Reader) (*Result, error) {
 			}
 		}
 	}
-	if err := lines.Err(); err != nil {
+	switch err := lines.Err(); {
+	case err != nil:
 		return res, fmt.Errorf("reading a result file: %w", err)
-	}
-	if res.Header.Schema == "" {
+	case damaged != nil && (lines.Scan() || tail.b == '\n'):
+		return res, damaged
+	case res.Header.Schema == "":
 		return nil, errors.New("reading a result file: it is empty")
 	}
 	return res, nil
+}
+
+// A lastByte reader remembers the last byte that was read.
+type lastByte struct {
+	r io.Reader
+	b byte
+}
+
+func (l *lastByte) Read(p []byte) (int, error) {
+	n, err := l.r.Read(p)
+	if n > 0 {
+		l.b = p[n-1]
+	}
+	return n, err
 }
 
 // add takes one line.

@@ -94,6 +94,7 @@ func TestReadDamaged(t *testing.T) {
 		{"another schema", strings.Replace(string(text), Schema, "poolsweep/99", 1), `schema "poolsweep/99"; this version reads poolsweep/1`, 0},
 		{"two files", string(text) + string(text), "second header", 132},
 		{"a broken line", lines[0] + lines[1] + "{x\n" + lines[2], "line 3", 1},
+		{"a broken last line", lines[0] + lines[1] + "{x\n", "line 3", 1},
 		{"a slice of nothing", lines[0] + lines[1] + `{"slice":{"test":"set","pass":1}}` + "\n" + lines[2], "without a measurement", 1},
 		{"a slice of no clients", lines[0] + strings.Replace(lines[1], `"clients":10`, `"clients":0`, 1) + lines[2], "0 clients", 0},
 		{"a broken histogram", lines[0] + strings.Replace(lines[1], `"sum_ns"`, `"hdr":"AAAA","sum_ns"`, 1) + lines[2], "histogram", 0},

@@ -19,8 +19,10 @@ const (
 	// others: to operators, replicas and our own control connection.
 	sparedClients = 10
 	// sparedFiles is how many open files are left to everything that is no
-	// connection of the load.
-	sparedFiles = 100
+	// connection of the load, and filesPerLoop what the calibration of an
+	// event loop takes: both ends of its connections.
+	sparedFiles  = 100
+	filesPerLoop = 100
 )
 
 // clientLimit returns the lowest of the limits on the number of clients.
@@ -28,7 +30,7 @@ func clientLimit(p Plan, id probe.Identity) limit {
 	l := limit{p.MaxClients, fmt.Sprintf("--max-clients %d", p.MaxClients)}
 	lower := func(clients int64, name string) {
 		if clients < int64(l.clients) {
-			l = limit{int(clients), name}
+			l = limit{int(max(0, clients)), name}
 		}
 	}
 	if id.MaxClients > 0 {
@@ -37,7 +39,7 @@ func clientLimit(p Plan, id probe.Identity) limit {
 	}
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil && files.Cur < 1<<30 {
-		lower(int64(files.Cur)-sparedFiles, fmt.Sprintf("the limit of %d open files (ulimit -n)", files.Cur))
+		lower(int64(files.Cur)-sparedFiles-filesPerLoop*int64(p.Threads), fmt.Sprintf("the limit of %d open files (ulimit -n)", files.Cur))
 	}
 	return l
 }

@@ -57,13 +57,19 @@ const (
 // analysis asks for; then all of them in the other passes; then what noise
 // has left open.
 func (s *sweeper) run(ctx context.Context) error {
+	var dropped []int
 	for _, n := range s.Plan.Clients {
-		if n <= s.limit.clients {
-			s.levels = append(s.levels, n)
+		if n > s.limit.clients {
+			dropped = append(dropped, n)
+			continue
 		}
+		s.levels = append(s.levels, n)
 	}
 	s.total = len(s.levels) * s.Plan.passes()
 	s.event(Event{})
+	if len(dropped) > 0 {
+		s.note(fmt.Sprintf("%s keeps the sweep below %d clients", s.limit.name, dropped[0]))
+	}
 	s.pass = 1
 	if err := s.calibrate(ctx); err != nil {
 		return err

@@ -1,8 +1,13 @@
 package load
 
 import (
+	"compress/zlib"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -132,8 +137,8 @@ func (l *Latency) UnmarshalJSON(b []byte) (err error) {
 	if j.HDR == "" {
 		return nil
 	}
-	if len(j.HDR) > maxEncoded {
-		return fmt.Errorf("decoding a histogram: %d bytes are more than any of ours has", len(j.HDR))
+	if err := checkEncoded(j.HDR); err != nil {
+		return fmt.Errorf("decoding a histogram: %w", err)
 	}
 	defer func() {
 		// The library indexes by what the bytes say; damaged ones panic.
@@ -152,6 +157,30 @@ func (l *Latency) UnmarshalJSON(b []byte) (err error) {
 	return nil
 }
 
-// maxEncoded bounds what is decoded: an uncompressed histogram of our range
-// has 28 k counters of at most 9 bytes.
-const maxEncoded = 1 << 20
+const (
+	// encodedHeader is what stands before the compressed counters: a cookie
+	// and a length of four bytes each.
+	encodedHeader = 8
+	// maxEncoded bounds the counters: a histogram of our range has 28 k of
+	// them, of at most 9 bytes.
+	maxEncoded = 512 << 10
+)
+
+// checkEncoded inflates a histogram without keeping it: a damaged or made-up
+// file must not be able to fill the memory.
+func checkEncoded(text string) error {
+	r := base64.NewDecoder(base64.StdEncoding, strings.NewReader(text))
+	if _, err := io.CopyN(io.Discard, r, encodedHeader); err != nil {
+		return err
+	}
+	z, err := zlib.NewReader(r)
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	n, err := io.Copy(io.Discard, io.LimitReader(z, maxEncoded+1))
+	if err == nil && n > maxEncoded {
+		err = errors.New("it is larger than any of ours")
+	}
+	return err
+}

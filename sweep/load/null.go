@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"time"
 
 	"github.com/panjf2000/gnet/v2"
@@ -35,7 +36,7 @@ func NewCalibrator(n int, w *workload.Workload) (*Calibrator, error) {
 	}
 	c := &Calibrator{listener: l}
 	c.null, err = gnet.NewClient(&nullHandler{command: w.CommandBytes(), reply: w.Reply()},
-		gnet.WithNumEventLoop(1), gnet.WithTCPNoDelay(gnet.TCPNoDelay), gnet.WithLogger(silent{}))
+		gnet.WithNumEventLoop(max(1, min(n, runtime.NumCPU()-n))), gnet.WithTCPNoDelay(gnet.TCPNoDelay), gnet.WithLogger(silent{}))
 	if err == nil {
 		err = c.null.Start()
 	}
@@ -88,13 +89,15 @@ type nullHandler struct {
 	gnet.BuiltinEventEngine
 	command int
 	reply   []byte
+}
+
+// A nullConn is a connection of the responder.
+type nullConn struct {
+	partial int    // bytes of a command that have come
 	out     []byte // replies, as many as were ever needed at once
 }
 
-// A nullConn is how many bytes of a command have come.
-type nullConn struct{ partial int }
-
-// OnTraffic is called on the goroutine of the responder's only event loop.
+// OnTraffic answers the commands that have come whole.
 func (h *nullHandler) OnTraffic(c gnet.Conn) gnet.Action {
 	data, err := c.Next(-1)
 	if err != nil {
@@ -104,9 +107,9 @@ func (h *nullHandler) OnTraffic(c gnet.Conn) gnet.Action {
 	nc.partial += len(data)
 	n := nc.partial / h.command
 	nc.partial %= h.command
-	for len(h.out) < n*len(h.reply) {
-		h.out = append(h.out, h.reply...)
+	for len(nc.out) < n*len(h.reply) {
+		nc.out = append(nc.out, h.reply...)
 	}
-	_, _ = c.Write(h.out[:n*len(h.reply)])
+	_, _ = c.Write(nc.out[:n*len(h.reply)])
 	return gnet.None
 }
