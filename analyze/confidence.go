@@ -129,8 +129,10 @@ func (k *Knee) judge(t *table, f finding, r redraws, inOrder bool) {
 
 // contested adds to k how far it can be trusted, where the noise is known, and
 // returns the levels, by index, whose place the noise leaves open and on which
-// the knee depends: those up to the peak that give the plateau's throughput in
-// some redraws and not in others. None when the confidence is HIGH, for then
+// the knee depends: those in the range of the knee, up to the peak, that give
+// the plateau's throughput in some redraws and not in others. Levels above the
+// range may be in doubt as well, but no redraw puts the knee there, and trials
+// are better spent where it may be. None when the confidence is HIGH, for then
 // they do not matter.
 func (t *table) contested(k *Knee, f finding, delta float64, gates []Warning) []int {
 	if !t.noise.Sigma.Known() {
@@ -142,8 +144,8 @@ func (t *table) contested(k *Knee, f finding, delta float64, gates []Warning) []
 		return nil
 	}
 	var levels []int
-	for i, share := range r.reach[:f.peak+1] {
-		if share > contestedLow && share < contestedHigh {
+	for i := r.low; i <= min(r.high, f.peak); i++ {
+		if share := r.reach[i]; share > contestedLow && share < contestedHigh {
 			levels = append(levels, i)
 		}
 	}
