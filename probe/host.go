@@ -75,6 +75,8 @@ func serverProcess(pid int, t Target) *osProcess {
 type processTimes struct {
 	all, main, io float64
 	rssBytes      uint64
+	swapBytes     int64
+	hasSwap       bool
 }
 
 // readProcess reads the CPU times of a server: of all its threads, of the
@@ -97,6 +99,7 @@ func readProcess(p *osProcess) (processTimes, bool) {
 	if m, err := p.MemoryInfo(); err == nil {
 		t.rssBytes = m.RSS
 	}
+	t.swapBytes, t.hasSwap = swapOf(int(p.Pid))
 	return t, true
 }
 

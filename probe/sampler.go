@@ -2,6 +2,7 @@ package probe
 
 import (
 	"context"
+	"path/filepath"
 	"time"
 )
 
@@ -10,7 +11,9 @@ import (
 type Sampler struct {
 	server  *Server
 	process *osProcess // nil when it is not on this machine
+	groups  []cpuGroup // of the process; empty when they cannot be seen
 	nic     string     // empty when there is none
+	speed   *int64     // of nic, bits/s; nil when it is unknown
 	cores   int
 }
 
@@ -19,6 +22,12 @@ func NewSampler(s *Server) *Sampler {
 	sm := &Sampler{server: s, nic: interfaceTo(s.Target), cores: hostCores()}
 	if s.Identity.Local {
 		sm.process = serverProcess(s.Identity.PID, s.Target)
+	}
+	if sm.process != nil {
+		sm.groups = cpuGroups(int(sm.process.Pid))
+	}
+	if speed, ok := linkSpeed(filepath.Join("/sys/class/net", sm.nic)); sm.nic != "" && ok {
+		sm.speed = &speed
 	}
 	return sm
 }
@@ -32,6 +41,8 @@ type Sample struct {
 	hasProcess bool
 	wait       float64
 	hasWait    bool
+	limit      cpuLimit
+	hasLimit   bool
 	host       hostTimes
 	hasHost    bool
 	network    networkCounters
@@ -51,6 +62,7 @@ func (s *Sampler) Sample(ctx context.Context) *Sample {
 	if s.process != nil {
 		x.process, x.hasProcess = readProcess(s.process)
 		x.wait, x.hasWait = runQueueWait(int(s.process.Pid), int(s.process.Pid))
+		x.limit, x.hasLimit = readCPULimit(s.groups)
 	}
 	x.host, x.hasHost = readHost()
 	if s.nic != "" {
@@ -92,17 +104,8 @@ func (s *Sampler) Between(a, b *Sample) *Window {
 	if a.info != nil && b.info != nil && a.info["run_id"] == b.info["run_id"] {
 		w.Server = serverWindow(a, b)
 	}
-	if a.hasProcess && b.hasProcess {
-		w.Process = &ProcessWindow{
-			CPUSeconds:     b.process.all - a.process.all,
-			MainCPUSeconds: b.process.main - a.process.main,
-			IOCPUSeconds:   b.process.io - a.process.io,
-			RSSBytes:       int64(b.process.rssBytes),
-		}
-		if a.hasWait && b.hasWait {
-			w.Process.MainWaitSeconds = known(b.wait - a.wait)
-		}
-	}
+	w.Process = processWindow(a, b)
+	w.CPULimit = cpuLimitWindow(a, b)
 	if a.hasHost && b.hasHost && s.cores > 0 {
 		w.Host = &HostWindow{
 			Cores:        s.cores,
@@ -117,7 +120,45 @@ func (s *Sampler) Between(a, b *Sample) *Window {
 			BytesReceived:   int64(b.network.bytesReceived - a.network.bytesReceived),
 			PacketsSent:     int64(b.network.packetsSent - a.network.packetsSent),
 			PacketsReceived: int64(b.network.packetsReceived - a.network.packetsReceived),
+			SpeedBitsPerSec: clone(s.speed),
 		}
+	}
+	return w
+}
+
+// processWindow is what the server's process has done; nil when that is
+// unknown.
+func processWindow(a, b *Sample) *ProcessWindow {
+	if !a.hasProcess || !b.hasProcess {
+		return nil
+	}
+	w := &ProcessWindow{
+		CPUSeconds:     b.process.all - a.process.all,
+		MainCPUSeconds: b.process.main - a.process.main,
+		IOCPUSeconds:   b.process.io - a.process.io,
+		RSSBytes:       int64(b.process.rssBytes),
+	}
+	if b.process.hasSwap {
+		w.SwapBytes = clone(&b.process.swapBytes)
+	}
+	if a.hasWait && b.hasWait {
+		w.MainWaitSeconds = known(b.wait - a.wait)
+	}
+	return w
+}
+
+// cpuLimitWindow is what the server's control groups have done; nil when that
+// is unknown.
+func cpuLimitWindow(a, b *Sample) *CPULimitWindow {
+	if !a.hasLimit || !b.hasLimit || b.limit.throttled < a.limit.throttled { // a group is gone
+		return nil
+	}
+	w := &CPULimitWindow{
+		Throttled:        int64(b.limit.throttled - a.limit.throttled),
+		ThrottledSeconds: max(0, b.limit.seconds-a.limit.seconds),
+	}
+	if b.limit.cores > 0 {
+		w.LimitCores = known(b.limit.cores)
 	}
 	return w
 }

@@ -13,6 +13,7 @@ type Window struct {
 	Process   *ProcessWindow  `json:"process,omitempty"` // from this machine's system
 	Host      *HostWindow     `json:"host,omitempty"`    // this machine
 	Network   *NetworkWindow  `json:"network,omitempty"`
+	CPULimit  *CPULimitWindow `json:"cpu_limit,omitempty"` // of the server's process, by control groups
 }
 
 // A GeneratorWindow is poolsweep's own use of the machine.
@@ -53,7 +54,8 @@ type ProcessWindow struct {
 	MainCPUSeconds  float64  `json:"main_cpu_seconds"`
 	IOCPUSeconds    float64  `json:"io_cpu_seconds"` // its io-threads
 	MainWaitSeconds *float64 `json:"main_wait_seconds,omitempty"`
-	RSSBytes        int64    `json:"rss_bytes"`
+	RSSBytes        int64    `json:"rss_bytes"` // at the end of the window, as what follows
+	SwapBytes       *int64   `json:"swap_bytes,omitempty"`
 }
 
 // A HostWindow is all of this machine.
@@ -71,6 +73,18 @@ type NetworkWindow struct {
 	BytesReceived   int64  `json:"bytes_received"`
 	PacketsSent     int64  `json:"packets_sent"`
 	PacketsReceived int64  `json:"packets_received"`
+
+	// SpeedBitsPerSec is the speed of the link, of each direction; nil where
+	// the system does not know it, as for loopback and most virtual machines.
+	SpeedBitsPerSec *int64 `json:"speed_bits_per_sec,omitempty"`
+}
+
+// A CPULimitWindow is what the control groups of the server's process allow
+// it: its own group and those above it. Other processes may be in them.
+type CPULimitWindow struct {
+	LimitCores       *float64 `json:"limit_cores,omitempty"` // the lowest limit; nil when there is none
+	Throttled        int64    `json:"throttled_periods"`     // in which a group had used up its share and was stopped
+	ThrottledSeconds float64  `json:"throttled_seconds"`     // for how long, of all cores together
 }
 
 // Merge adds what was observed in o. A group that one of the two lacks is
@@ -84,12 +98,14 @@ func (w *Window) Merge(o *Window) {
 	w.Process = merge(w.Process, o.Process, (*ProcessWindow).add)
 	w.Host = merge(w.Host, o.Host, (*HostWindow).add)
 	w.Network = merge(w.Network, o.Network, (*NetworkWindow).add)
+	w.CPULimit = merge(w.CPULimit, o.CPULimit, (*CPULimitWindow).add)
 }
 
 // Clone returns a copy that shares nothing with w.
 func (w *Window) Clone() *Window {
 	c := *w
 	c.Server, c.Process, c.Host, c.Network = clone(w.Server), clone(w.Process), clone(w.Host), clone(w.Network)
+	c.CPULimit = clone(w.CPULimit)
 	return &c
 }
 
@@ -144,6 +160,7 @@ func (w *ProcessWindow) add(o *ProcessWindow) {
 	w.IOCPUSeconds += o.IOCPUSeconds
 	w.MainWaitSeconds = addKnown(w.MainWaitSeconds, o.MainWaitSeconds)
 	w.RSSBytes = max(w.RSSBytes, o.RSSBytes)
+	w.SwapBytes = merge(clone(w.SwapBytes), o.SwapBytes, func(a, b *int64) { *a = max(*a, *b) })
 }
 
 func (w *HostWindow) add(o *HostWindow) {
@@ -156,4 +173,14 @@ func (w *NetworkWindow) add(o *NetworkWindow) {
 	w.BytesReceived += o.BytesReceived
 	w.PacketsSent += o.PacketsSent
 	w.PacketsReceived += o.PacketsReceived
+	w.SpeedBitsPerSec = merge(clone(w.SpeedBitsPerSec), o.SpeedBitsPerSec, func(a, b *int64) { *a = min(*a, *b) })
+}
+
+// add keeps the lower limit.
+func (w *CPULimitWindow) add(o *CPULimitWindow) {
+	if o.LimitCores != nil && (w.LimitCores == nil || *o.LimitCores < *w.LimitCores) {
+		w.LimitCores = o.LimitCores
+	}
+	w.Throttled += o.Throttled
+	w.ThrottledSeconds += o.ThrottledSeconds
 }

@@ -47,6 +47,12 @@ func loadOf(t Trial, local bool) analyze.Load {
 		if !l.ServerMain.Known() {
 			l.ServerMain = per(p.MainCPUSeconds)
 		}
+		if p.SwapBytes != nil {
+			l.SwapBytes = analyze.Quantity(*p.SwapBytes)
+		}
+	}
+	if c := w.CPULimit; c != nil {
+		l.Throttled = analyze.Quantity(c.Throttled)
 	}
 	if h := w.Host; h != nil {
 		l.HostCores = h.Cores
@@ -54,6 +60,10 @@ func loadOf(t Trial, local bool) analyze.Load {
 	}
 	if n := w.Network; n != nil {
 		l.Packets = per(float64(n.PacketsSent + n.PacketsReceived))
+		if n.SpeedBitsPerSec != nil && *n.SpeedBitsPerSec > 0 {
+			bits := 8 * float64(max(n.BytesSent, n.BytesReceived)) // the directions have a full link each
+			l.NetworkUse = per(bits / float64(*n.SpeedBitsPerSec))
+		}
 	}
 	return l
 }
@@ -73,8 +83,21 @@ func facts(m *load.Measurement, w *probe.Window) analyze.Facts {
 		f.Evictions, f.Forks = s.Evictions, s.Forks
 		f.ChildAtWork = s.ChildAtWork
 	}
+	if c := w.CPULimit; c != nil {
+		f.Throttled = c.Throttled
+	}
 	if h := w.Host; h != nil && h.Cores > 0 && w.Elapsed > 0 {
 		f.Steal = analyze.Quantity(h.StealSeconds / (w.Elapsed.Seconds() * float64(h.Cores)))
 	}
 	return f
+}
+
+// hitRatio returns the share of reads of a trial that found their key, as the
+// server counted them.
+func hitRatio(t Trial) analyze.Quantity {
+	if t.Window == nil || t.Window.Server == nil {
+		return analyze.Unknown()
+	}
+	s := t.Window.Server
+	return analyze.HitRatio(s.Hits, s.Misses, s.Commands)
 }

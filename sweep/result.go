@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -169,17 +170,38 @@ func merge(group []Slice) Trial {
 // curve turns a sweep into what package analyze judges.
 func curve(w Sweep, per int, local bool) analyze.Curve {
 	c := analyze.Curve{Test: w.Test, Depth: w.Depth}
-	for clients, trials := range w.Trials(per) {
+	steps := w.Trials(per)
+	for _, clients := range slices.Sorted(maps.Keys(steps)) {
 		p := analyze.Point{Clients: clients}
-		for _, t := range trials {
-			trial := analyzeTrial(t, local)
+		for _, t := range steps[clients] {
+			trial := analyzeTrial(t, per, local)
 			trial.Load.GeneratorCeiling = ceiling(t, w.ceilings)
 			p.Trials = append(p.Trials, trial)
 		}
 		c.Points = append(c.Points, p)
 	}
-	slices.SortFunc(c.Points, func(a, b analyze.Point) int { return a.Clients - b.Clients })
+	markHitRatios(c.Points, steps)
 	return c
+}
+
+// markHitRatios marks the trials of a curve, made of those of steps, whose hit
+// ratio differs from that of the others.
+func markHitRatios(points []analyze.Point, steps map[int][]Trial) {
+	var ratios []analyze.Quantity
+	for _, p := range points {
+		for _, t := range steps[p.Clients] {
+			ratios = append(ratios, hitRatio(t))
+		}
+	}
+	differ := analyze.HitRatiosDiffer(ratios)
+	for _, p := range points {
+		for i := range p.Trials {
+			if differ[i] {
+				p.Trials[i].Invalid = append(p.Trials[i].Invalid, analyze.GateHitRatio)
+			}
+		}
+		differ = differ[len(p.Trials):]
+	}
 }
 
 // ceiling returns the median of what the generator could reach in the passes
@@ -198,7 +220,10 @@ func ceiling(t Trial, byPass map[int]float64) analyze.Quantity {
 	return analyze.Quantity((qps[(len(qps)-1)/2] + qps[len(qps)/2]) / 2)
 }
 
-func analyzeTrial(t Trial, local bool) analyze.Trial {
+// analyzeTrial turns a trial of that many slices into what package analyze
+// judges. Its throughput is that of the parts in steady state; its latency and
+// its load are those of all of it, since histograms and counters are not cut.
+func analyzeTrial(t Trial, per int, local bool) analyze.Trial {
 	m := t.Measurement
 	seconds := func(d time.Duration) analyze.Quantity {
 		if m.Latency.Count() == 0 {
@@ -207,7 +232,6 @@ func analyzeTrial(t Trial, local bool) analyze.Trial {
 		return analyze.Quantity(d.Seconds())
 	}
 	out := analyze.Trial{
-		QPS:        m.Throughput(),
 		Mean:       seconds(m.Latency.Mean()),
 		P50:        seconds(m.Latency.Quantile(0.50)),
 		P99:        seconds(m.Latency.Quantile(0.99)),
@@ -215,13 +239,18 @@ func analyzeTrial(t Trial, local bool) analyze.Trial {
 		LatencyMin: seconds(m.Latency.Min()),
 		Load:       loadOf(t, local),
 	}
+	var steady part
 	for _, s := range t.Slices {
-		out.Slices = append(out.Slices, analyze.Slice{Pass: s.Pass, QPS: s.Measurement.Throughput()})
+		p := steadyPart(s.Measurement, per == 1)
+		steady.requests += p.requests
+		steady.elapsed += p.elapsed
+		out.Slices = append(out.Slices, analyze.Slice{Pass: s.Pass, QPS: p.qps()})
 		for _, code := range s.Invalid {
 			if !slices.Contains(out.Invalid, code) {
 				out.Invalid = append(out.Invalid, code)
 			}
 		}
 	}
+	out.QPS = steady.qps()
 	return out
 }

@@ -33,8 +33,10 @@ const (
 )
 
 // measure measures one step for a slice, and again when the slice fails a
-// validity gate or was too short.
+// validity gate, was too short or, once and twice as long, when it did not
+// reach a steady state.
 func (s *sweeper) measure(ctx context.Context, clients int) error {
+	planned, extended := s.length[clients], false
 	for attempt := 0; ; attempt++ {
 		m, w, others, err := s.drive(ctx, clients)
 		if err != nil {
@@ -46,21 +48,35 @@ func (s *sweeper) measure(ctx context.Context, clients int) error {
 		f := facts(m, w)
 		f.Commands, f.Others = others.commands, others.others
 		x := Slice{Test: s.test, Pass: s.pass, Measurement: m, Window: w, Invalid: analyze.Gates(f)}
-		again := len(x.Invalid) > 0 && float64(s.repeats) < repeatsInAll*float64(s.total)
-		if attempt < repeatsPerSlice && (again || s.lengthen(m)) {
+		affordable := float64(s.repeats) < repeatsInAll*float64(s.total)
+		failed := len(x.Invalid) > 0
+		steady := steadyPart(m, s.Plan.Slices == 1).steady
+		if !steady {
+			x.Invalid = append(x.Invalid, analyze.GateUnsteady)
+		}
+		switch {
+		case attempt < repeatsPerSlice && (failed && affordable || s.lengthen(m)):
 			x.Superseded = true
-			s.repeats++
+		case !steady && !extended && affordable:
+			planned = s.length[clients]
+			extended = s.extend(m)
+			x.Superseded = extended
 		}
 		s.slices = append(s.slices, x)
 		s.res.Slices = append(s.res.Slices, x)
 		if err := s.Journal.slice(x); err != nil {
 			return err
 		}
-		if !x.Superseded {
-			s.done++
-			s.event(Event{Clients: clients, QPS: m.Throughput()})
-			return nil
+		if x.Superseded {
+			s.repeats++
+			continue
 		}
+		if extended { // for this slice only
+			s.length[clients] = planned
+		}
+		s.done++
+		s.event(Event{Clients: clients, QPS: m.Throughput()})
+		return nil
 	}
 }
 
@@ -81,6 +97,17 @@ func (s *sweeper) lengthen(m *load.Measurement) bool {
 	// A tenth more, so that noise does not make it fall short again.
 	wanted := time.Duration(1.1 * float64(need) / m.Throughput() * float64(time.Second))
 	s.length[m.Clients] = min(wanted, longestSlice)
+	return true
+}
+
+// extend makes the next slice of the step twice as long as m, so that it may
+// settle, and reports whether it did: a slice that is counted in requests, or
+// is as long as any may be, is left as it is.
+func (s *sweeper) extend(m *load.Measurement) bool {
+	if s.Plan.Requests > 0 || m.Elapsed >= longestSlice {
+		return false
+	}
+	s.length[m.Clients] = min(2*m.Elapsed, longestSlice)
 	return true
 }
 

@@ -62,18 +62,30 @@ func hard(knee int, perClient float64) func(int) float64 {
 	return func(n int) float64 { return perClient * float64(min(n, knee)) }
 }
 
+// connect opens the control connection to a server without a password.
+func connect(t *testing.T, addr string) *probe.Server {
+	t.Helper()
+	target, err := probe.ParseTarget(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return connectTo(t, target)
+}
+
+func connectTo(t *testing.T, target probe.Target) *probe.Server {
+	t.Helper()
+	s, err := probe.Connect(t.Context(), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
 // simulate runs a plan of one test against the driver.
 func simulate(t *testing.T, d *curveDriver, change func(*Config)) (*Result, error) {
 	t.Helper()
-	target, err := probe.ParseTarget(miniredis.RunT(t).Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := probe.Connect(t.Context(), target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { server.Close() })
+	server := connect(t, miniredis.RunT(t).Addr())
 	c := Config{Plan: DefaultPlan(), Server: server, Unobserved: true}
 	c.Plan.Tests = []string{"set"}
 	c.NewDriver = func(*workload.Workload) (load.Driver, error) { return d, nil }
@@ -292,15 +304,7 @@ func sweepModel(t *testing.T, m modelserver.Model, clients []int) *Result {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	target, err := probe.ParseTarget(s.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := probe.Connect(t.Context(), target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { server.Close() })
+	server := connect(t, s.Addr)
 	p := DefaultPlan()
 	p.Tests, p.Clients, p.Fixed = []string{"set"}, clients, true
 	p.Slices, p.Duration, p.MinRequests, p.Warmup = 1, 300*time.Millisecond, 40, 60*time.Millisecond
@@ -372,12 +376,7 @@ func realServer(t *testing.T) *probe.Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	s, err := probe.Connect(t.Context(), e.Target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
+	return connectTo(t, e.Target)
 }
 
 // The server's own count of each command agrees with ours to the request, and
