@@ -210,14 +210,15 @@ func (t *table) representativeTrial(i int) Trial {
 // not keep their requests in flight, or that its latency is of something else.
 // False when the mean latency is unknown, and for pipelined requests: there a
 // request waits for its batch after its own reply has come, so that the mean
-// latency of requests says too little.
+// latency of requests says too little. Trials made of slices have passed the
+// gate itself.
 //
 // See Little (1961), "A Proof for the Queuing Formula: L = λW".
 func (t *table) notInFlight(i int) bool {
-	if t.depth > 1 {
+	trial := t.representativeTrial(i)
+	if t.depth > 1 || len(trial.Slices) > 0 {
 		return false
 	}
-	trial := t.representativeTrial(i)
 	share := Quantity(float64(trial.Mean) * trial.QPS / t.n[i])
 	return outsideLittle(share)
 }

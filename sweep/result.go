@@ -66,7 +66,8 @@ type Calibration struct {
 	Test  string  `json:"test"`
 	Depth int     `json:"depth"`
 	Pass  int     `json:"pass"`
-	QPS   float64 `json:"qps"`
+	Loops int     `json:"loops"` // event loops
+	QPS   float64 `json:"qps"`   // of all of them
 }
 
 // A Sweep is one test at one pipeline depth: the slices that belong to one
@@ -76,7 +77,7 @@ type Sweep struct {
 	Depth  int
 	Slices []Slice // without those superseded
 
-	// ceilings is what the generator can reach, by pass.
+	// ceilings is what one event loop can reach, by pass.
 	ceilings map[int]float64
 }
 
@@ -101,12 +102,12 @@ func (r *Result) Sweeps() []Sweep {
 	return slices.DeleteFunc(sweeps, func(w Sweep) bool { return len(w.Slices) == 0 })
 }
 
-// calibrations returns the ceilings of a sweep by pass.
+// calibrations returns what one event loop could reach in each pass of a sweep.
 func (r *Result) calibrations(test string, depth int) map[int]float64 {
 	byPass := make(map[int]float64)
 	for _, c := range r.Calibrations {
 		if c.Test == test && c.Depth == depth {
-			byPass[c.Pass] = c.QPS
+			byPass[c.Pass] = c.QPS / float64(max(1, c.Loops))
 		}
 	}
 	return byPass
@@ -117,12 +118,19 @@ func (r *Result) Curves() []analyze.Curve {
 	var curves []analyze.Curve
 	for _, w := range r.Sweeps() {
 		c := curve(w, r.Header.Plan.Slices, r.Header.Server.Local)
-		if last := c.Points[len(c.Points)-1].Clients; last >= r.Header.Clients && r.Header.Clients > 0 {
+		if r.Header.limited(c.Points[len(c.Points)-1].Clients) {
 			c.Limit = r.Header.Limit
 		}
 		curves = append(curves, c)
 	}
 	return curves
+}
+
+// limited reports whether the limit kept a sweep from more than last clients:
+// it was reached, or planned levels lie beyond it.
+func (h Header) limited(last int) bool {
+	planned := h.Plan.Clients
+	return h.Clients > 0 && (last >= h.Clients || len(planned) > 0 && planned[len(planned)-1] > h.Clients)
 }
 
 // A Trial is the slices of one step in consecutive passes, merged.
@@ -204,8 +212,8 @@ func markHitRatios(points []analyze.Point, steps map[int][]Trial) {
 	}
 }
 
-// ceiling returns the median of what the generator could reach in the passes
-// of the trial.
+// ceiling returns the median of what the trial's event loops could reach in its
+// passes. A step with fewer clients than loops uses fewer loops.
 func ceiling(t Trial, byPass map[int]float64) analyze.Quantity {
 	var qps []float64
 	for _, s := range t.Slices {
@@ -217,7 +225,7 @@ func ceiling(t Trial, byPass map[int]float64) analyze.Quantity {
 		return analyze.Unknown()
 	}
 	slices.Sort(qps)
-	return analyze.Quantity((qps[(len(qps)-1)/2] + qps[len(qps)/2]) / 2)
+	return analyze.Quantity((qps[(len(qps)-1)/2] + qps[len(qps)/2]) / 2 * float64(max(1, t.Measurement.Loops)))
 }
 
 // analyzeTrial turns a trial of that many slices into what package analyze

@@ -1,8 +1,10 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/poolsweep/poolsweep/analyze"
@@ -18,8 +20,9 @@ const (
 	longestSlice     = 10 * time.Second
 
 	// repeatsPerSlice and repeatsInAll bound how often slices are measured
-	// again: twice each, and a quarter of the plan in all, so that a machine
-	// that is never in order does not triple the run.
+	// again: twice each, and, but for those that were too short, a quarter of
+	// the plan in all, so that a machine that is never in order does not
+	// triple the run.
 	repeatsPerSlice = 2
 	repeatsInAll    = 0.25
 
@@ -36,49 +39,68 @@ const (
 // validity gate, was too short or, once and twice as long, when it did not
 // reach a steady state.
 func (s *sweeper) measure(ctx context.Context, clients int) error {
-	planned, extended := s.length[clients], false
+	length, extended := time.Duration(0), false
 	for attempt := 0; ; attempt++ {
-		m, w, others, err := s.drive(ctx, clients)
+		x, steady, err := s.take(ctx, clients, length)
 		if err != nil {
 			return err
 		}
-		if m.Requests == 0 {
-			return fmt.Errorf("driving %d clients: no request succeeded in %v%s", clients, m.Elapsed, firstError(m))
-		}
-		f := facts(m, w)
-		f.Commands, f.Others = others.commands, others.others
-		x := Slice{Test: s.test, Pass: s.pass, Measurement: m, Window: w, Invalid: analyze.Gates(f)}
-		affordable := float64(s.repeats) < repeatsInAll*float64(s.total)
-		failed := len(x.Invalid) > 0
-		steady := steadyPart(m, s.Plan.Slices == 1).steady
-		if !steady {
-			x.Invalid = append(x.Invalid, analyze.GateUnsteady)
-		}
+		short := s.lengthen(x.Measurement)
+		repeat := s.worthRepeating(x)
+		length = 0
 		switch {
-		case attempt < repeatsPerSlice && (failed && affordable || s.lengthen(m)):
+		case attempt < repeatsPerSlice && (short || repeat):
 			x.Superseded = true
-		case !steady && !extended && affordable:
-			planned = s.length[clients]
-			extended = s.extend(m)
-			x.Superseded = extended
+		case !steady && !extended && s.affordable() && s.Plan.Requests == 0 && x.Measurement.Elapsed < longestSlice:
+			x.Superseded, extended = true, true
+			length = min(2*x.Measurement.Elapsed, longestSlice)
 		}
 		s.slices = append(s.slices, x)
 		s.res.Slices = append(s.res.Slices, x)
 		if err := s.Journal.slice(x); err != nil {
 			return err
 		}
-		if x.Superseded {
+		if !x.Superseded {
+			s.done++
+			s.event(Event{Clients: clients, QPS: x.Measurement.Throughput()})
+			return nil
+		}
+		if !short {
 			s.repeats++
-			continue
 		}
-		if extended { // for this slice only
-			s.length[clients] = planned
-		}
-		s.done++
-		s.event(Event{Clients: clients, QPS: m.Throughput()})
-		return nil
 	}
 }
+
+// take measures a slice of that length, 0 for the step's own, and asks the
+// validity gates.
+func (s *sweeper) take(ctx context.Context, clients int, length time.Duration) (x Slice, steady bool, err error) {
+	m, w, others, err := s.drive(ctx, clients, length)
+	if err != nil {
+		return x, false, err
+	}
+	if m.Requests == 0 {
+		return x, false, fmt.Errorf("driving %d clients: no request succeeded in %v%s", clients, m.Elapsed, firstError(m))
+	}
+	f := facts(m, w)
+	f.Commands, f.Others = others.commands, others.others
+	x = Slice{Test: s.test, Pass: s.pass, Measurement: m, Window: w, Invalid: analyze.Gates(f)}
+	if steady = steadyPart(m, s.Plan.Slices == 1).steady; !steady {
+		x.Invalid = append(x.Invalid, analyze.GateUnsteady)
+	}
+	return x, steady, nil
+}
+
+// worthRepeating reports whether a slice failed a gate that it may pass when it
+// is measured again. A CPU limit throttles it each time, and an unsteady slice
+// wants more time instead.
+func (s *sweeper) worthRepeating(x Slice) bool {
+	return s.affordable() && slices.ContainsFunc(x.Invalid, func(code string) bool {
+		return code != analyze.GateThrottled && code != analyze.GateUnsteady
+	})
+}
+
+// affordable reports whether slices may still be measured again.
+func (s *sweeper) affordable() bool { return float64(s.repeats) < repeatsInAll*float64(s.total) }
 
 func firstError(m *load.Measurement) string {
 	if text := m.FirstError(); text != "" {
@@ -100,17 +122,6 @@ func (s *sweeper) lengthen(m *load.Measurement) bool {
 	return true
 }
 
-// extend makes the next slice of the step twice as long as m, so that it may
-// settle, and reports whether it did: a slice that is counted in requests, or
-// is as long as any may be, is left as it is.
-func (s *sweeper) extend(m *load.Measurement) bool {
-	if s.Plan.Requests > 0 || m.Elapsed >= longestSlice {
-		return false
-	}
-	s.length[m.Clients] = min(2*m.Elapsed, longestSlice)
-	return true
-}
-
 // traffic is what the server processed between the ends of two slices.
 type traffic struct {
 	commands, others int64
@@ -118,12 +129,12 @@ type traffic struct {
 
 // drive runs the load of one slice and samples at both ends of its window.
 // The window is nil when nothing is observed.
-func (s *sweeper) drive(ctx context.Context, clients int) (*load.Measurement, *probe.Window, traffic, error) {
+func (s *sweeper) drive(ctx context.Context, clients int, length time.Duration) (*load.Measurement, *probe.Window, traffic, error) {
 	job := load.Job{Step: load.Step{Clients: clients, Depth: s.depth}, Warmup: s.warmup(clients)}
 	if s.Plan.Requests > 0 {
 		job.Requests = s.quota()
-	} else if job.Duration = s.length[clients]; job.Duration == 0 {
-		job.Duration = s.Plan.Duration / time.Duration(s.Plan.Slices)
+	} else {
+		job.Duration = cmp.Or(length, s.length[clients], s.Plan.Duration/time.Duration(s.Plan.Slices))
 	}
 	if s.sampler == nil {
 		m, err := s.driver.Run(ctx, job)

@@ -114,7 +114,7 @@ func (s *sweeper) calibrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c := Calibration{Test: s.test, Depth: s.depth, Pass: s.pass, QPS: m.Throughput()}
+	c := Calibration{Test: s.test, Depth: s.depth, Pass: s.pass, Loops: m.Loops, QPS: m.Throughput()}
 	s.res.Calibrations = append(s.res.Calibrations, c)
 	return s.Journal.calibration(c)
 }
