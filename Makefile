@@ -26,8 +26,9 @@ fuzz: ## every fuzz target for FUZZTIME
 bench: server build ## functions first, then poolsweep beside redis-benchmark
 	$(GO) test -run '^$$' -bench . ./...
 
-demo: server build
-	bin/poolsweep run --embedded -t get --budget 75s
+demo: ## shorter than the default, so that it ends within two minutes on a fresh machine
+	@$(MAKE) -j2 server build
+	bin/poolsweep run --embedded -t get -c 10:80:10 --duration 600ms --budget 30s
 
 .PHONY: server
 server:
