@@ -28,7 +28,7 @@ bench: server build ## functions first, then poolsweep beside redis-benchmark
 
 demo: ## shorter than the default, so that it ends within two minutes on a fresh machine
 	@$(MAKE) -j2 server build
-	bin/poolsweep run --embedded -t get -c 10:80:10 --duration 600ms --budget 30s
+	bin/poolsweep run --embedded -t get -c 1,2,5,10:60:10 --duration 600ms --budget 30s
 
 .PHONY: server
 server:
