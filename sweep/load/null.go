@@ -73,10 +73,10 @@ func (c *Calibrator) Run(ctx context.Context, depth int) (*Measurement, error) {
 		Warmup:   40 * time.Millisecond,
 		Duration: 100 * time.Millisecond,
 	})
-	if err != nil {
-		return nil, fmt.Errorf("calibrating the generator: %w", err)
+	if err != nil && ctx.Err() == nil {
+		err = fmt.Errorf("calibrating the generator: %w", err)
 	}
-	return m, nil
+	return m, err
 }
 
 // Close ends the event loops and the responder.
