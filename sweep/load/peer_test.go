@@ -20,7 +20,8 @@ import (
 
 // BenchmarkPeer runs poolsweep and redis-benchmark in turn against one server,
 // SET of 3 bytes, and reports for each the median of five rounds: requests/s,
-// and µs of generator CPU a request; and the ratios ours/theirs.
+// and µs of generator CPU a request; the ratios ours/theirs; and how full the
+// server's main thread was under ours, which is what bounds the ratio of speeds.
 func BenchmarkPeer(b *testing.B) {
 	if _, err := exec.LookPath("redis-benchmark"); err != nil {
 		b.Skip("redis-benchmark is not on PATH")
@@ -57,8 +58,13 @@ func BenchmarkPeer(b *testing.B) {
 			step := load.Step{Clients: clients, Depth: depth}
 			b.Run(fmt.Sprintf("clients=%d/depth=%d", clients, depth), func(b *testing.B) {
 				var ours, theirs sample
+				var full []float64
 				for range 5 {
-					n := ours.take(b, func() (int64, float64, float64) { return runOurs(b, d, step) })
+					n := ours.take(b, func() (int64, float64, float64) {
+						n, seconds, cpu, server := runOurs(b, d, probe.NewSampler(control), step)
+						full = append(full, server)
+						return n, seconds, cpu
+					})
 					theirs.take(b, func() (int64, float64, float64) { return runTheirs(b, target, step, n) })
 				}
 				b.ReportMetric(0, "ns/op")
@@ -66,6 +72,7 @@ func BenchmarkPeer(b *testing.B) {
 				b.ReportMetric(median(theirs.qps), "rb-requests/s")
 				b.ReportMetric(median(ours.cpu), "µs/request")
 				b.ReportMetric(median(theirs.cpu), "rb-µs/request")
+				b.ReportMetric(median(full)*100, "server-%")
 				b.ReportMetric(median(ours.qps)/median(theirs.qps), "speed-ratio")
 				b.ReportMetric(median(ours.cpu)/median(theirs.cpu), "cpu-ratio")
 			})
@@ -96,17 +103,20 @@ func cpuOf(who int) float64 {
 	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
 }
 
-func runOurs(b *testing.B, d load.Driver, step load.Step) (int64, float64, float64) {
-	var begin, end float64
+// runOurs also returns the share of a core that the server's main thread used.
+func runOurs(b *testing.B, d load.Driver, sm *probe.Sampler, step load.Step) (requests int64, seconds, cpu, server float64) {
+	var begin, end *probe.Sample
 	m, err := d.Run(b.Context(), load.Job{
 		Step: step, Warmup: 50 * time.Millisecond, Duration: 500 * time.Millisecond,
-		Begin: func() { begin = cpuOf(syscall.RUSAGE_SELF) },
-		End:   func() { end = cpuOf(syscall.RUSAGE_SELF) },
+		Begin: func() { begin = sm.Sample(b.Context()) },
+		End:   func() { end = sm.Sample(b.Context()) },
 	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	return m.Requests, m.Elapsed.Seconds(), end - begin
+	w := sm.Between(begin, end)
+	perSecond := w.Generator.CPUSeconds / w.Elapsed.Seconds()
+	return m.Requests, m.Elapsed.Seconds(), perSecond * m.Elapsed.Seconds(), *w.Server.MainCPUSeconds / w.Server.Elapsed.Seconds()
 }
 
 var perSecond = regexp.MustCompile(`([0-9.]+) requests per second`)
