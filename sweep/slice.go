@@ -55,7 +55,7 @@ func (s *sweeper) measure(ctx context.Context, clients int) error {
 			x.Superseded, extended = true, true
 			length = min(2*x.Measurement.Elapsed, longestSlice)
 		}
-		s.slices = append(s.slices, x)
+		s.rate = x.Measurement.Throughput()
 		s.res.Slices = append(s.res.Slices, x)
 		if err := s.Journal.slice(x); err != nil {
 			return err
@@ -189,9 +189,8 @@ func (s *sweeper) quota() int64 {
 // answer one batch of each client, if that is longer.
 func (s *sweeper) warmup(clients int) time.Duration {
 	w := s.Plan.Warmup
-	if n := len(s.slices); n > 0 {
-		x := s.slices[n-1].Measurement.Throughput()
-		round := time.Duration(float64(clients*s.depth) / x * float64(time.Second))
+	if s.rate > 0 {
+		round := time.Duration(float64(clients*s.depth) / s.rate * float64(time.Second))
 		w = max(w, min(2*round, longestSlice))
 	}
 	return w

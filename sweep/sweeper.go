@@ -26,7 +26,7 @@ type sweeper struct {
 	rng     *rand.Rand
 
 	levels  []int                 // steps so far, rising
-	slices  []Slice               // of this sweep, superseded ones too
+	rate    float64               // requests/s of the last slice, 0 before the first
 	length  map[int]time.Duration // of a slice, where a step needs longer ones
 	pass    int                   // number of the pass under way
 	repeats int                   // slices that were measured again
@@ -175,13 +175,9 @@ func (s *sweeper) options() analyze.Options { return analyze.Options{Tolerance: 
 
 // curve returns what has been measured so far.
 func (s *sweeper) curve() analyze.Curve {
-	var kept []Slice
-	for _, x := range s.slices {
-		if !x.Superseded {
-			kept = append(kept, x)
-		}
-	}
-	return curve(Sweep{s.test, s.depth, kept, s.res.calibrations(s.test, s.depth)}, s.Plan.Slices, s.Server.Identity.Local)
+	all := s.res.Sweeps()
+	i := slices.IndexFunc(all, func(w Sweep) bool { return w.Test == s.test && w.Depth == s.depth })
+	return curve(all[i], s.Plan.Slices, s.Server.Identity.Local)
 }
 
 // wanted makes the proposed levels, as far as the limits allow, part of the

@@ -113,9 +113,6 @@ func (o *runOptions) run(c *cobra.Command, args []string) (err error) {
 	}
 	defer server.Close()
 	o.chooseThreads(server.Identity)
-	if err := o.plan.Check(); err != nil {
-		return usage(err)
-	}
 	journal, err := o.createFile()
 	if err != nil {
 		return err
@@ -151,9 +148,8 @@ func (o *runOptions) readPlan() error {
 	}
 	p.Depths = depths.Values
 	check := *p
-	check.Threads = max(1, p.Threads)
-	if p.Threads < 0 {
-		check.Threads = p.Threads
+	if check.Threads == 0 { // chosen when the server is known
+		check.Threads = 1
 	}
 	return check.Check()
 }
@@ -181,11 +177,8 @@ func (o *runOptions) createFile() (*sweep.Journal, error) {
 // conclude analyses and prints what was measured, however the run ended.
 func (o *runOptions) conclude(res *sweep.Result, journal *sweep.Journal, format report.Format, runErr error) error {
 	if res == nil || len(res.Slices) == 0 {
-		if res != nil {
-			// A file without a slice is of no use to anyone.
-			runErr = errors.Join(runErr, os.Remove(journal.Path()))
-		}
-		return runErr
+		// A file without a slice is of no use to anyone.
+		return errors.Join(runErr, os.Remove(journal.Path()))
 	}
 	d := o.answer.document(&res.Header, res.Curves())
 	err := errors.Join(runErr, journal.Analyses(d.Analyses))

@@ -35,13 +35,7 @@ func NewEventLoops(n int, w *workload.Workload, dial func(context.Context) (net.
 	d := &EventLoops{work: w, dial: dial}
 	for range n {
 		l := new(loop)
-		client, err := gnet.NewClient(l,
-			gnet.WithNumEventLoop(1),
-			gnet.WithTCPNoDelay(gnet.TCPNoDelay),
-			gnet.WithLogger(silent{}))
-		if err == nil {
-			err = client.Start()
-		}
+		client, err := startClient(l, 1)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("starting event loop %d: %w", len(d.loops)+1, err), d.Close())
 		}
@@ -49,6 +43,18 @@ func NewEventLoops(n int, w *workload.Workload, dial func(context.Context) (net.
 		d.loops = append(d.loops, l)
 	}
 	return d, nil
+}
+
+// startClient starts n event loops that call h.
+func startClient(h gnet.EventHandler, n int) (*gnet.Client, error) {
+	c, err := gnet.NewClient(h,
+		gnet.WithNumEventLoop(n),
+		gnet.WithTCPNoDelay(gnet.TCPNoDelay),
+		gnet.WithLogger(silent{}))
+	if err != nil {
+		return nil, err
+	}
+	return c, c.Start()
 }
 
 // Close stops the event loops.

@@ -35,11 +35,8 @@ func NewCalibrator(n int, w *workload.Workload) (*Calibrator, error) {
 		return nil, fmt.Errorf("calibrating the generator: %w", err)
 	}
 	c := &Calibrator{listener: l}
-	c.null, err = gnet.NewClient(&nullHandler{command: w.CommandBytes(), reply: w.Reply()},
-		gnet.WithNumEventLoop(max(1, min(n, runtime.NumCPU()-n))), gnet.WithTCPNoDelay(gnet.TCPNoDelay), gnet.WithLogger(silent{}))
-	if err == nil {
-		err = c.null.Start()
-	}
+	c.null, err = startClient(&nullHandler{command: w.CommandBytes(), reply: w.Reply()},
+		max(1, min(n, runtime.NumCPU()-n)))
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("calibrating the generator: %w", err), l.Close())
 	}
