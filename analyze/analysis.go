@@ -100,13 +100,13 @@ func Analyze(c Curve, o Options) *Analysis {
 		}
 		return a
 	}
-	f := find(t.n, t.y, t.nu, a.Tolerance)
+	f, r := t.find(a.Tolerance)
 	gates := t.gateWarnings(f)
 	a.Steps = t.steps()
 	a.Knee = t.knee(f, a.Tolerance)
 	a.USL = t.usl()
 	a.Bottleneck = t.bottleneck(f)
-	contested := t.contested(&a.Knee, f, a.Tolerance, gates)
+	contested := t.contested(&a.Knee, f, r, gates)
 	if cause := a.Bottleneck.Cause; cause != CauseGenerator && cause != CauseSharedCPU {
 		a.Next = t.next(f, a.Knee, contested)
 	}

@@ -312,3 +312,30 @@ func TestNumbersInWords(t *testing.T) {
 		}
 	}
 }
+
+// A level that stands out above a flat stretch is not the peak: the knee
+// would follow it. The throughputs are those of a real sweep on a machine that
+// was fast for a moment. A cliff at the end of a linear rise is a peak, however
+// sharp.
+func TestSpikeIsNoPeak(t *testing.T) {
+	for _, tt := range []struct {
+		name              string
+		clients           []int
+		kqps              []float64
+		knee, peak, spike int
+	}{
+		{"spike", []int{1, 2, 3, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100, 110},
+			[]float64{34.9, 77.6, 96.1, 109, 115.6, 118.6, 121, 117.8, 118.3, 117.5, 120.8, 138.5, 118.2, 122.7, 120.4}, 10, 100, 80},
+		{"cliff", []int{50, 60, 70, 80, 90, 100}, []float64{50, 60, 70, 80, 64, 55}, 80, 80, 0},
+	} {
+		c := Curve{}
+		for i, n := range tt.clients {
+			x := 1000 * tt.kqps[i]
+			c.Points = append(c.Points, Point{Clients: n, Trials: []Trial{plainTrial(.99 * x), plainTrial(x), plainTrial(1.01 * x)}})
+		}
+		k := Analyze(c, Options{}).Knee
+		if k.Apparent != tt.knee || k.Peak != tt.peak || k.Spike != tt.spike {
+			t.Errorf("%s: knee %d, peak %d, spike %d; want %d, %d, %d", tt.name, k.Apparent, k.Peak, k.Spike, tt.knee, tt.peak, tt.spike)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package analyze
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 )
 
 // Confidence says how far a knee can be trusted.
@@ -40,7 +41,8 @@ const (
 
 // redraws is what the rule finds when the noise is drawn again and again.
 type redraws struct {
-	same      float64   // share in which the same knee is found, and not rising
+	mode      int       // the knee that is found most often
+	same      float64   // share in which it is found, and the curve is not rising
 	low, high int       // 95 % range of the knee, indexes
 	rising    float64   // share in which the curve is rising
 	reach     []float64 // of each level, share in which it gives (1−δ)X*
@@ -52,9 +54,8 @@ type redraws struct {
 // what was measured is itself off by ν, a redraw is off by ν√2, and that is
 // what the rule is told.
 //
-// A rising redraw counts as a knee at the last level for the range. The range
-// always holds the knee f that was found.
-func (t *table) redraw(f finding, delta float64) redraws {
+// A rising redraw counts as a knee at the last level for the range.
+func (t *table) redraw(delta float64) *redraws {
 	levels := len(t.y)
 	source := rand.New(rand.NewPCG(redrawSeed1, redrawSeed2))
 	y := make([]float64, levels)
@@ -62,23 +63,18 @@ func (t *table) redraw(f finding, delta float64) redraws {
 	for i, v := range t.nu {
 		nu[i] = v * math.Sqrt2
 	}
-	var same, rising int
-	found := make([]int, levels)
+	rising := 0
+	knees := make([]int, levels) // of redraws that are not rising
 	reach := make([]int, levels)
 	for range redrawCount {
 		for i := range y {
 			y[i] = t.y[i] * math.Exp(t.nu[i]*source.NormFloat64())
 		}
 		g := find(t.n, y, nu, delta)
-		switch {
-		case g.shape == ShapeRising:
+		if g.shape == ShapeRising {
 			rising++
-			found[levels-1]++
-		default:
-			if g.knee == f.knee {
-				same++
-			}
-			found[g.knee]++
+		} else {
+			knees[g.knee]++
 		}
 		for i, v := range y {
 			if v >= (1-delta)*g.plateau {
@@ -87,9 +83,14 @@ func (t *table) redraw(f finding, delta float64) redraws {
 		}
 	}
 	share := func(count int) float64 { return float64(count) / redrawCount }
-	r := redraws{same: share(same), rising: share(rising), low: levels - 1, reach: make([]float64, levels)}
+	mode := slices.Index(knees, slices.Max(knees))
+	r := &redraws{
+		mode: mode, same: share(knees[mode]), rising: share(rising),
+		low: levels - 1, reach: make([]float64, levels),
+	}
+	knees[levels-1] += rising
 	sum := 0
-	for i, count := range found {
+	for i, count := range knees {
 		before := sum
 		sum += count
 		if share(sum) > 0.025 {
@@ -100,13 +101,32 @@ func (t *table) redraw(f finding, delta float64) redraws {
 		}
 		r.reach[i] = share(reach[i])
 	}
-	r.low, r.high = min(r.low, f.knee), max(r.high, f.knee)
 	return r
+}
+
+// find applies the rule to the table. Where the noise is known, the knee is
+// the level that most redraws find, and not the one that the rule finds in the
+// data as they are: one lucky level moves the latter. In simulation that is
+// right in .89 of the cases instead of .80 on hard plateaus with 6 % noise, in
+// .95 instead of .91 on retrograde curves, and never worse. The redraws are
+// nil where the noise is unknown.
+func (t *table) find(delta float64) (finding, *redraws) {
+	f := find(t.n, t.y, t.nu, delta)
+	if !t.noise.Sigma.Known() {
+		return f, nil
+	}
+	r := t.redraw(delta)
+	if f.shape != ShapeRising && r.same > 0 {
+		f.knee = r.mode
+		f.classify(t.n, t.y, t.nu, delta)
+	}
+	r.low, r.high = min(r.low, f.knee), max(r.high, f.knee)
+	return f, r
 }
 
 // judge adds to k how far it can be trusted. inOrder is false when a trial
 // failed a validity gate.
-func (k *Knee) judge(t *table, f finding, r redraws, inOrder bool) {
+func (k *Knee) judge(t *table, f finding, r *redraws, inOrder bool) {
 	k.RisingProbability = Quantity(r.rising)
 	if k.Clients == 0 {
 		return
@@ -134,11 +154,10 @@ func (k *Knee) judge(t *table, f finding, r redraws, inOrder bool) {
 // range may be in doubt as well, but no redraw puts the knee there, and trials
 // are better spent where it may be. None when the confidence is HIGH, for then
 // they do not matter.
-func (t *table) contested(k *Knee, f finding, delta float64, gates []Warning) []int {
-	if !t.noise.Sigma.Known() {
+func (t *table) contested(k *Knee, f finding, r *redraws, gates []Warning) []int {
+	if r == nil {
 		return nil
 	}
-	r := t.redraw(f, delta)
 	k.judge(t, f, r, len(gates) == 0)
 	if k.Confidence == ConfidenceHigh {
 		return nil

@@ -71,6 +71,10 @@ type Knee struct {
 	// by more than the tolerance, as one lucky measurement would.
 	Isolated bool `json:"isolated_peak"`
 
+	// Spike is a level that stands out above a flat stretch on both its
+	// sides. It was not taken for the peak. 0 when there is none.
+	Spike int `json:"spike_clients"`
+
 	// Probability is P(k), the share of redraws of the noise in which the
 	// same knee is found. Unknown when no knee is named, when the noise is
 	// unknown, and on a soft curve, where only Low and High are honest.
@@ -126,6 +130,7 @@ type finding struct {
 	shape     Shape
 	knee      int
 	peak      int
+	spike     int // a level that was not taken for the peak; −1: none
 	ceiling   int
 	plateau   float64 // X*
 	growth    float64 // per doubling, a ratio; NaN with one level
@@ -144,31 +149,37 @@ type finding struct {
 // level only, less than twice the knee, is unconfirmed rather than retrograde.
 // If two of its three trials were disturbed, every rising curve would look so;
 // in simulation that was the one way in which knees were invented.
+//
+// Another is added: a level that stands out above a flat stretch is no peak,
+// see spike.
 func find(n, y, nu []float64, delta float64) finding {
-	last := len(y) - 1
-	f := finding{growth: tailGrowth(n, y)}
-	for i, v := range y {
-		if v > y[f.peak] {
-			f.peak = i
-		}
+	f := finding{growth: tailGrowth(n, y), peak: highest(y, -1), spike: -1}
+	if spike(n, y, nu, f.peak, delta) {
+		f.spike = f.peak
+		f.peak = highest(y, f.spike)
 	}
 	f.plateau = plateau(y, nu, f.peak, delta)
 
-	enough := (1 - delta) * f.plateau
 	f.knee = f.peak
 	for i := f.peak - 1; i >= 0; i-- {
 		if y[i] < (1-delta-max(delta, 2.5*nu[i]))*f.plateau {
 			break // throughput falls too far between here and the peak
 		}
-		if y[i] >= enough {
+		if y[i] >= (1-delta)*f.plateau {
 			f.knee = i
 		}
 	}
 	f.ceiling = f.peak
-	for f.ceiling < last && y[f.ceiling+1] >= enough {
+	for f.ceiling < len(y)-1 && y[f.ceiling+1] >= (1-delta)*f.plateau {
 		f.ceiling++
 	}
+	f.classify(n, y, nu, delta)
+	return f
+}
 
+// classify says what form the curve has for the knee of f.
+func (f *finding) classify(n, y, nu []float64, delta float64) {
+	last := len(y) - 1
 	still := max(delta, 3*nu[last])
 	above := last - f.knee
 	f.confirmed = above >= 2 && n[last] >= 2*n[f.knee] ||
@@ -185,7 +196,39 @@ func find(n, y, nu []float64, delta float64) finding {
 	default:
 		f.shape = ShapePlateau
 	}
-	return f
+}
+
+// highest returns the level with the highest throughput but for one, of equal
+// ones the smallest.
+func highest(y []float64, but int) int {
+	best := -1
+	for i, v := range y {
+		if i != but && (best < 0 || v > y[best]) {
+			best = i
+		}
+	}
+	return best
+}
+
+// spike reports whether level p, the highest, stands out from a flat stretch:
+// two levels below it and one above, all within a factor of two in clients,
+// agree within the noise, and p lies above them by more than it. A server does
+// not do a tenth more with 80 clients than with 70 and with 90; what does is a
+// machine that was fast for a moment. Trials more do not always mend it, and
+// the knee would follow it.
+func spike(n, y, nu []float64, p int, delta float64) bool {
+	if p < 2 || p+1 >= len(y) || n[p+1] > 2*n[p-1] {
+		return false
+	}
+	around := []int{p - 2, p - 1, p + 1}
+	if p+2 < len(y) {
+		around = append(around, p+2)
+	}
+	low, high, noise := math.Inf(1), 0.0, delta
+	for _, i := range around {
+		low, high, noise = min(low, y[i]), max(high, y[i]), max(noise, 3*nu[i])
+	}
+	return high <= (1+noise)*low && y[p] > (1+max(delta, 3*nu[p]))*high
 }
 
 // plateau returns X*: the highest throughput, corrected for being the highest
@@ -280,6 +323,9 @@ func (t *table) knee(f finding, delta float64) Knee {
 	}
 	if f.shape == ShapePlateau || f.shape == ShapeRetrograde {
 		k.Clients = k.Apparent
+	}
+	if f.spike >= 0 {
+		k.Spike = t.points[f.spike].Clients
 	}
 	if f.shape == ShapeRetrograde {
 		k.Ceiling = t.points[f.ceiling].Clients

@@ -49,7 +49,7 @@ const (
 //   - a knee at the first level gets 1, 2, 5, 10, 20, 50, … below it;
 //   - a confirmed knee more than 1.5 times the level before it gets their
 //     geometric mean, as long as that is a new level;
-//   - an isolated peak and its neighbours get three more trials, once;
+//   - an isolated peak or spike and its neighbours get three more trials, once;
 //   - levels whose place is contested, and the peak with them, get three more
 //     until they have nine, unless confidence is HIGH already.
 //
@@ -62,9 +62,9 @@ func Next(c Curve, o Options) Proposal {
 		return Proposal{}
 	}
 	delta := o.tolerance()
-	f := find(t.n, t.y, t.nu, delta)
+	f, r := t.find(delta)
 	k := t.knee(f, delta)
-	return t.next(f, k, t.contested(&k, f, delta, t.gateWarnings(f)))
+	return t.next(f, k, t.contested(&k, f, r, t.gateWarnings(f)))
 }
 
 // next is Next for a curve on which f was found.
@@ -106,12 +106,16 @@ func (p *Proposal) repeat(t *table, f finding, isolated bool, contested []int) {
 			p.Repeat = append(p.Repeat, t.points[level].Clients)
 		}
 	}
+	lone := f.peak
+	if f.spike >= 0 {
+		lone, isolated = f.spike, true
+	}
 	if isolated {
-		for i := f.peak - 1; i <= f.peak+1; i++ {
+		for i := lone - 1; i <= lone+1; i++ {
 			again(i, isolatedTrials)
 		}
 		if len(p.Repeat) > 0 {
-			p.because("the peak at %d clients stands out between its neighbours", t.points[f.peak].Clients)
+			p.because("the throughput at %d clients stands out between its neighbours", t.points[lone].Clients)
 		}
 	}
 	if len(contested) > 0 {

@@ -185,11 +185,11 @@ func TestDetector(t *testing.T) {
 	}{
 		{"hard plateau", .01, .95},
 		{"hard plateau", .03, .90},
-		{"hard plateau", .06, .70},
+		{"hard plateau", .06, .80},
 		{"hard plateau", .12, 0},
 		{"retrograde", .01, .95},
 		{"retrograde", .03, .90},
-		{"retrograde", .06, .80},
+		{"retrograde", .06, .90},
 		{"retrograde", .12, 0},
 	} {
 		s := simulate(test.kind, test.sigma, draws)

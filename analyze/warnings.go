@@ -160,6 +160,8 @@ func (a *Analysis) warnings(t *table, f finding, contested []int, limit string) 
 	add(k.AtFirst && !open, WarnFirstLevel,
 		"%d clients, the first level, already give the plateau's throughput: the knee may lie below", k.Apparent)
 	add(k.Isolated, WarnIsolatedPeak, "the peak at %d clients stands out between its neighbours: it may be luck", k.Peak)
+	add(k.Spike > 0, WarnIsolatedPeak, "the throughput at %d clients stands out above levels that agree with one another on both sides: "+
+		"it was taken for luck and not for the peak", k.Spike)
 	add(k.Soft && !open, WarnSoftKnee, "the throughput bends slowly, from about %d clients on: only a range can be given", k.Power)
 	add(len(t.n) < fewLevels, WarnFewLevels, "only %s measured: the knee may lie anywhere between two of them", count(len(t.n), "level"))
 	add(len(contested) > 0 && k.Clients != 0, WarnContested,
