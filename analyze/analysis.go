@@ -11,6 +11,7 @@ import (
 type Analysis struct {
 	Test      string  `json:"test"`
 	Depth     int     `json:"pipeline_depth"`
+	Node      string  `json:"node,omitempty"`  // of a cluster, when the curve is that of one node
 	Tolerance float64 `json:"tolerance_ratio"` // δ
 	Goal      Goal    `json:"goal"`
 
@@ -85,6 +86,7 @@ func Analyze(c Curve, o Options) *Analysis {
 	a := &Analysis{
 		Test:      c.Test,
 		Depth:     t.depth,
+		Node:      c.Node,
 		Tolerance: o.tolerance(),
 		Goal:      cmp.Or(o.Goal, GoalKnee),
 		Noise:     t.noise,

@@ -53,6 +53,12 @@ type Curve struct {
 	Depth  int    // pipeline depth P; 0 counts as 1
 	Points []Point
 
+	// Nodes is the number of masters over which the clients of a cluster
+	// were spread evenly; 0 and 1 mean a single server. Node is the master,
+	// when the curve is that of one of them and its own clients.
+	Nodes int
+	Node  string
+
 	// Limit names what keeps the sweep from going to more clients
 	// ("--max-clients 400", "the server's maxclients"); empty when nothing
 	// does or nothing is known of it.

@@ -102,10 +102,11 @@ func placeholders(r Recommendation) *strings.Replacer {
 		exponent = -1
 	}
 	wait := int(math.Round(r.WaitTimeout * 1000))
+	nodes := max(r.Nodes, 1) // the zero value has none
 	return strings.NewReplacer(
-		"{pool}", strconv.Itoa(r.PerProcess),
+		"{pool}", strconv.Itoa(r.PerProcess/nodes),
 		"{instance}", strconv.Itoa(r.PerInstance),
-		"{idle}", strconv.Itoa(r.MinIdle),
+		"{idle}", strconv.Itoa((r.MinIdle+nodes-1)/nodes),
 		"{wait ms}", strconv.Itoa(wait),
 		"{wait s}", strconv.FormatFloat(float64(wait)/1000, 'f', -1, 64),
 		"{connections}", strconv.Itoa(n),
@@ -144,6 +145,9 @@ func (l clientLibrary) sizing(r Recommendation) string {
 		inAll = fmt.Sprintf(", %d in all", r.Pool)
 	}
 	pool := count(r.PerProcess, "connection") + " for each process" + inAll
+	if r.Nodes > 1 {
+		pool = fmt.Sprintf("%s for each process to each of %d nodes%s", count(r.PerNode, "connection"), r.Nodes, inAll)
+	}
 	const apart = "Blocking commands (BLPOP, XREAD BLOCK) and pub/sub need connections of their own on top."
 	switch l.model {
 	case multiplexed:

@@ -44,6 +44,12 @@ type Recommendation struct {
 	Instances   int `json:"instances"`
 	Procs       int `json:"procs"` // of each instance
 
+	// Nodes is the number of masters of a cluster, 1 for a single server.
+	// The pool settings of clients count for each node: PerNode is
+	// PerProcess divided among them.
+	Nodes   int `json:"nodes"`
+	PerNode int `json:"per_node"`
+
 	// ClippedBy names what made PerProcess less than the goal needs; empty
 	// when nothing did.
 	ClippedBy Limit `json:"clipped_by"`
@@ -145,6 +151,7 @@ func recommend(c Curve, k Knee, o Options) Recommendation {
 		Goal:       cmp.Or(o.Goal, GoalKnee),
 		Instances:  max(o.Instances, 1),
 		Procs:      max(o.Procs, 1),
+		Nodes:      max(c.Nodes, 1),
 		Shards:     1,
 		Capacity:   Unknown(),
 		Load:       unknownPrediction(),
@@ -256,6 +263,7 @@ func (r *Recommendation) divide(busy float64, ceiling int, o Options) {
 	if pools > 1 && busy > 0 {
 		r.PerProcess = max(r.PerProcess, staffed(busy/float64(pools)))
 	}
+	r.PerProcess = (r.PerProcess + r.Nodes - 1) / r.Nodes * r.Nodes // as many to each node
 	wanted := r.PerProcess
 	if ceiling > 0 && r.PerProcess*pools > ceiling {
 		r.PerProcess = max(ceiling/pools, 1)
@@ -278,9 +286,21 @@ func (r *Recommendation) divide(busy float64, ceiling int, o Options) {
 				wanted, most, thousands(float64(o.MaxClients)), count(budget, "connection"), count(deploying, "instance"))
 		}
 	}
+	r.spread()
 	r.PerInstance = r.PerProcess * r.Procs
 	r.Pool = r.PerInstance * r.Instances
 	r.Feasible = r.Feasible && r.Pool > 0
+}
+
+// spread divides the pool of a process among the nodes of a cluster, evenly,
+// as clients do. What was clipped is rounded down, to one at least.
+func (r *Recommendation) spread() {
+	r.PerNode = r.PerProcess / r.Nodes
+	if r.PerNode == 0 && r.PerProcess > 0 {
+		r.PerNode = 1
+		r.Reason += fmt.Sprintf("; one connection to each of %d nodes is the least", r.Nodes)
+	}
+	r.PerProcess = r.PerNode * r.Nodes
 }
 
 // predict says what lambda requests/s lead to with the pool, at most with what

@@ -384,3 +384,25 @@ func TestRecommendLaws(t *testing.T) {
 		}
 	})
 }
+
+// On a cluster the settings of a client count for each node.
+func TestPoolOfCluster(t *testing.T) {
+	c := Curve{Nodes: 3}
+	for _, n := range []int{1, 2, 5, 10, 20, 40, 80} {
+		x := hard(10)(float64(n))
+		c.Points = append(c.Points, Point{Clients: n, Trials: []Trial{plainTrial(x), plainTrial(.99 * x), plainTrial(1.01 * x)}})
+	}
+	r := Analyze(c, Options{}).Recommendation
+	if r.PerNode != 4 || r.PerProcess != 12 || r.Pool != 12 {
+		t.Errorf("knee 10 on 3 nodes gives %d to each, %d a process, %d in all; want 4, 12, 12", r.PerNode, r.PerProcess, r.Pool)
+	}
+	text, err := Snippet("go-redis", r)
+	if err != nil || !strings.Contains(text, "PoolSize:              4,") {
+		t.Errorf("the settings are %s, %v; want PoolSize 4", text, err)
+	}
+	// 80 % of 25, half of it during a deployment, are 10: three for each node.
+	r = Analyze(c, Options{MaxClients: 25}).Recommendation
+	if r.ClippedBy != LimitMaxClients || r.PerNode != 3 {
+		t.Errorf("clipped by %q to %d a node; want by maxclients to 3", r.ClippedBy, r.PerNode)
+	}
+}

@@ -181,6 +181,9 @@ func (a *Analysis) recommendationSentence() string {
 			text += fmt.Sprintf(", %d in each of its %d processes", r.PerProcess, r.Procs)
 		}
 	}
+	if r.Nodes > 1 {
+		text += fmt.Sprintf(", %d from each process to each of %d nodes", r.PerNode, r.Nodes)
+	}
 	if r.Shards > 1 {
 		text += fmt.Sprintf(" for each of %d shards", r.Shards)
 	}
