@@ -6,96 +6,62 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
-	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // An Identity is what a server said of itself before the load. Fields that it
 // did not tell are zero, and Missing says why. Its JSON form is part of the
 // result file; it holds no secret.
+//
+// That of a whole cluster is that of the node which was given, or of the first
+// master if that is a replica, except for what is noted at the fields.
 type Identity struct {
 	Kind    string `json:"kind"`    // redis, valkey, keydb, dragonfly, garnet; "unknown"
 	Version string `json:"version"` // of that kind
 	Mode    string `json:"mode"`    // standalone, cluster, sentinel
-	Role    string `json:"role"`    // master or slave
+	Role    string `json:"role"`    // master, slave or replica; KeyDB's active-replica
 	RunID   string `json:"run_id,omitempty"`
 
+	// Sentinel is the name by which sentinels know it, when they were asked.
+	Sentinel string `json:"sentinel,omitempty"`
+
 	PID   int  `json:"process_id,omitempty"`
-	Local bool `json:"local"` // its process is on this machine, and seen
+	Local bool `json:"local"` // its process is on this machine, and seen; cluster: that of any node
 
-	MaxClients       int64   `json:"maxclients,omitempty"`
-	ConnectedClients int64   `json:"connected_clients"` // ours included
-	CommandsPerSec   float64 `json:"commands_per_second"`
+	// Cluster: both are of the node that has the least room for clients,
+	// maxclients less those connected, as a load spread evenly fills it first.
+	MaxClients       int64 `json:"maxclients,omitempty"`
+	ConnectedClients int64 `json:"connected_clients"` // ours included
 
-	UsedMemoryBytes   int64  `json:"used_memory_bytes,omitempty"`
-	MaxMemoryBytes    int64  `json:"maxmemory_bytes,omitempty"`     // 0: no limit
-	SystemMemoryBytes int64  `json:"system_memory_bytes,omitempty"` // of its host
+	CommandsPerSec float64 `json:"commands_per_second"` // cluster: the sum
+
+	UsedMemoryBytes   int64  `json:"used_memory_bytes,omitempty"`   // cluster: the sum
+	MaxMemoryBytes    int64  `json:"maxmemory_bytes,omitempty"`     // 0: no limit; cluster: the sum, if all have one
+	SystemMemoryBytes int64  `json:"system_memory_bytes,omitempty"` // of its host; cluster: the sum over the hosts
 	MaxMemoryPolicy   string `json:"maxmemory_policy,omitempty"`
 
 	Save        string `json:"save,omitempty"`       // as CONFIG GET save
 	AppendOnly  string `json:"appendonly,omitempty"` // yes or no
 	AppendFsync string `json:"appendfsync,omitempty"`
-	IOThreads   int    `json:"io_threads,omitempty"` // 0: not told; 1: the main thread does all
+
+	// IOThreads is how many threads read requests and write replies: 0 is not
+	// told, 1 the main thread alone. KeyDB's and Dragonfly's threads run the
+	// commands, too.
+	IOThreads int `json:"io_threads,omitempty"`
+
+	// Nodes are the masters of a cluster, in the order of Server.Nodes.
+	Nodes []NodeIdentity `json:"nodes,omitempty"`
 
 	// Missing has a sentence for each thing the server would not tell.
 	Missing []string `json:"missing,omitempty"`
 }
 
-// A Server is a target that has answered. It must be closed after use.
-type Server struct {
-	Target   Target
-	Identity Identity
-
-	// Client is the control connection: a pool of at most two, with the
-	// rights of the load.
-	Client *redis.Client
-}
-
-// Connect connects to the target, reads the server's identity and reports
-// what keeps it from being measured: nothing listens, wrong credentials, not
-// Redis, still loading, a replica, a sentinel. Each is an error of one line.
-func Connect(ctx context.Context, t Target) (*Server, error) {
-	t = t.Normal()
-	// The first connection is ours and not go-redis', so that what is wrong
-	// is said in our words.
-	c, err := t.dial(ctx, "PING")
-	if err != nil {
-		return nil, err
-	}
-	c.Close()
-	s := &Server{Target: t, Client: t.client()}
-	if err := s.identify(ctx); err != nil {
-		s.Client.Close()
-		return nil, err
-	}
-	return s, nil
-}
-
-// Close closes the control connection.
-func (s *Server) Close() error { return s.Client.Close() }
-
-func (t Target) client() *redis.Client {
-	logging.Disable() // what goes wrong comes back as an error
-	return redis.NewClient(&redis.Options{
-		Network:         t.Network,
-		Addr:            t.Addr(),
-		ClientName:      clientName,
-		Username:        t.User,
-		Password:        t.Password.Reveal(),
-		DB:              t.DB,
-		Protocol:        2,
-		DialTimeout:     replyTimeout,
-		ReadTimeout:     replyTimeout,
-		WriteTimeout:    replyTimeout,
-		PoolSize:        2,
-		MaxRetries:      -1, // a retry would hide a stall from the sampler
-		DisableIdentity: true,
-		MaintNotificationsConfig: &maintnotifications.Config{
-			Mode: maintnotifications.ModeDisabled,
-		},
-	})
+// A NodeIdentity is what tells one master of a cluster from the others.
+type NodeIdentity struct {
+	Addr    string `json:"addr"`
+	RunID   string `json:"run_id,omitempty"`
+	Version string `json:"version,omitempty"`
+	Slots   int    `json:"slots"` // how many it owns
+	Local   bool   `json:"local"`
 }
 
 // identify fills in the identity and refuses a server that must not be
@@ -107,43 +73,77 @@ func (s *Server) identify(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return s.Target.explain(ctx, err)
 		}
-		id.miss("INFO", err, "no server CPU, memory, commands or role from it")
+		id.miss("INFO", err, "no server CPU, memory or commands from it")
 	}
 	in := parseInfo(text)
 	s.readInfo(in)
-	s.readConfig(ctx)
+	if id.Kind == "unknown" || id.Mode == "" || id.Role == "" {
+		s.readHello(ctx)
+	}
 	if id.Role == "" {
 		// ROLE may be allowed where INFO is not.
 		if r, err := s.Client.Do(ctx, "ROLE").Slice(); err == nil && len(r) > 0 {
 			id.Role = fmt.Sprint(r[0])
 		}
 	}
-	return s.refuse(in)
+	s.readConfig(ctx)
+	if host := in["master_host"]; host != "" {
+		s.following = fmt.Sprintf(" (%s:%s)", host, in["master_port"])
+	}
+	at := "connecting to " + s.Target.Addr()
+	switch {
+	case in["loading"] == "1" || in["async_loading"] == "1":
+		return fmt.Errorf("%s: %s", at, explainReply("LOADING"))
+	case id.Mode == "sentinel" || id.Role == "sentinel":
+		return fmt.Errorf("%s: this is a sentinel; give redis+sentinel://%s/NAME with the name of the master that it watches", at, s.Target.Addr())
+	}
+	return nil
 }
 
 // readInfo takes what INFO tells.
 func (s *Server) readInfo(in info) {
 	id := &s.Identity
 	id.Kind, id.Version = in.kind()
-	id.Mode = in["redis_mode"]
-	if m := in["server_mode"]; m != "" { // Valkey
-		id.Mode = m
-	}
+	id.Mode = in.mode()
 	id.Role, id.RunID = in["role"], in["run_id"]
 	id.PID = int(in.int("process_id"))
-	id.MaxClients = in.int("maxclients")
+	id.MaxClients = in.maxClients()
 	id.ConnectedClients = in.int("connected_clients")
 	id.CommandsPerSec = in.float("instantaneous_ops_per_sec")
 	id.UsedMemoryBytes = in.int("used_memory")
 	id.MaxMemoryBytes = in.int("maxmemory")
 	id.SystemMemoryBytes = in.int("total_system_memory")
 	id.MaxMemoryPolicy = in["maxmemory_policy"]
+	id.IOThreads = in.threads()
 	if a, ok := in["aof_enabled"]; ok {
 		id.AppendOnly = map[string]string{"0": "no", "1": "yes"}[a]
 	}
 	id.Local = s.Target.local() && serverProcess(id.PID, s.Target) != nil
 	if len(in) > 0 && id.PID == 0 {
 		id.Missing = append(id.Missing, "INFO tells no process_id: the server's process cannot be observed")
+	}
+}
+
+// readHello takes what HELLO tells where INFO does not. Without arguments it
+// changes nothing; servers before Redis 6.0 do not know it.
+func (s *Server) readHello(ctx context.Context) {
+	reply, err := s.Client.Do(ctx, "HELLO").Slice()
+	if err != nil {
+		return
+	}
+	hello := make(map[string]string)
+	for i := 0; i+1 < len(reply); i += 2 {
+		hello[fmt.Sprint(reply[i])] = fmt.Sprint(reply[i+1])
+	}
+	id := &s.Identity
+	if server := hello["server"]; id.Kind == "unknown" && (server == "redis" || slices.Contains(kinds, server)) {
+		id.Kind, id.Version = server, hello["version"]
+	}
+	if id.Mode == "" {
+		id.Mode = hello["mode"]
+	}
+	if id.Role == "" {
+		id.Role = hello["role"]
 	}
 }
 
@@ -165,7 +165,9 @@ func (s *Server) readConfig(ctx context.Context) {
 		id.AppendOnly = v
 	}
 	id.AppendFsync = get("appendfsync")
-	id.IOThreads, _ = strconv.Atoi(get("io-threads"))
+	if n, err := strconv.Atoi(get("io-threads")); err == nil {
+		id.IOThreads = max(n, id.IOThreads)
+	}
 	if v := get("maxclients"); v != "" {
 		id.MaxClients, _ = strconv.ParseInt(v, 10, 64)
 	}
@@ -175,67 +177,7 @@ func (s *Server) readConfig(ctx context.Context) {
 }
 
 func (id *Identity) miss(command string, err error, consequence string) {
-	id.Missing = append(id.Missing, fmt.Sprintf("%s: %v: %s", command, err, consequence))
-}
-
-// refuse reports what makes a server unfit to be measured.
-func (s *Server) refuse(in info) error {
-	id := s.Identity
-	at := "connecting to " + s.Target.Addr()
-	switch {
-	case in["loading"] == "1" || in["async_loading"] == "1":
-		return fmt.Errorf("%s: the server is still loading its data; try again when it has finished", at)
-	case id.Role == "slave" || id.Role == "replica":
-		return fmt.Errorf("%s: this is a replica; sweep its master (%s:%s) instead", at, in["master_host"], in["master_port"])
-	case id.Mode == "sentinel" || id.Role == "sentinel":
-		return fmt.Errorf("%s: this is a sentinel; sweep the master that it watches", at)
-	case id.Mode == "cluster":
-		return fmt.Errorf("%s: this is a node of a cluster, which is not supported yet", at)
-	}
-	return nil
-}
-
-// info is a parsed reply of INFO. Numbers that are not there are 0.
-type info map[string]string
-
-// parseInfo reads the lines "name:value" of INFO.
-func parseInfo(text string) info {
-	in := make(info)
-	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok && !strings.HasPrefix(line, "#") {
-			in[name] = value
-		}
-	}
-	return in
-}
-
-func (in info) int(name string) int64 {
-	n, _ := strconv.ParseInt(in[name], 10, 64)
-	return n
-}
-
-func (in info) float(name string) float64 {
-	x, _ := strconv.ParseFloat(in[name], 64)
-	return x
-}
-
-// kinds are the servers that name their own version beside redis_version,
-// which they keep for compatibility.
-var kinds = []string{"valkey", "keydb", "dragonfly", "garnet"}
-
-func (in info) kind() (kind, version string) {
-	for _, k := range kinds {
-		if v := in[k+"_version"]; v != "" {
-			return k, v
-		}
-	}
-	if name := in["server_name"]; slices.Contains(kinds, name) {
-		return name, in["redis_version"]
-	}
-	if v := in["redis_version"]; v != "" {
-		return "redis", v
-	}
-	return "unknown", ""
+	id.Missing = append(id.Missing, fmt.Sprintf("%s: %s: %s", command, withoutArguments(err.Error()), consequence))
 }
 
 // Title returns kind and version for print: "redis 7.0.15".
@@ -244,4 +186,37 @@ func (id Identity) Title() string {
 		return "a server of unknown kind"
 	}
 	return id.Kind + " " + id.Version
+}
+
+// ofCluster makes the identity of one master that of the whole cluster.
+func (id *Identity) ofCluster(nodes []*Server) {
+	id.MaxClients, id.ConnectedClients, id.CommandsPerSec = 0, 0, 0
+	id.UsedMemoryBytes, id.MaxMemoryBytes, id.SystemMemoryBytes = 0, 0, 0
+	limited := true
+	hosts := make(map[string]bool)
+	for _, n := range nodes {
+		o := n.Identity
+		id.Nodes = append(id.Nodes, NodeIdentity{n.Target.Addr(), o.RunID, o.Version, slotCount(n.Slots), o.Local})
+		id.Local = id.Local || o.Local
+		id.CommandsPerSec += o.CommandsPerSec
+		id.UsedMemoryBytes += o.UsedMemoryBytes
+		id.MaxMemoryBytes += o.MaxMemoryBytes
+		limited = limited && o.MaxMemoryBytes > 0
+		if !hosts[n.Target.Host] {
+			hosts[n.Target.Host] = true
+			id.SystemMemoryBytes += o.SystemMemoryBytes
+		}
+		known := id.MaxClients > 0
+		if o.MaxClients > 0 && (!known || o.MaxClients-o.ConnectedClients < id.MaxClients-id.ConnectedClients) {
+			id.MaxClients, id.ConnectedClients = o.MaxClients, o.ConnectedClients
+		}
+		for _, m := range o.Missing {
+			if !slices.Contains(id.Missing, m) {
+				id.Missing = append(id.Missing, m)
+			}
+		}
+	}
+	if !limited {
+		id.MaxMemoryBytes = 0
+	}
 }

@@ -3,31 +3,47 @@ package probe
 import (
 	"context"
 	"path/filepath"
+	"sync"
 	"time"
 )
 
 // A Sampler reads the counters of the server, its process, the host, the
-// network and the generator. Two Samples make a Window.
+// network and the generator; of a cluster those of every master. Two Samples
+// make a Window.
 type Sampler struct {
+	nodes   []*nodeSampler // one for a single server
+	cluster bool
+	nic     string // empty when there is none
+	speed   *int64 // of nic, bits/s; nil when it is unknown
+	cores   int
+}
+
+// A nodeSampler reads the counters of one server and its process.
+type nodeSampler struct {
 	server  *Server
 	process *osProcess // nil when it is not on this machine
 	groups  []cpuGroup // of the process; empty when they cannot be seen
-	nic     string     // empty when there is none
-	speed   *int64     // of nic, bits/s; nil when it is unknown
-	cores   int
 }
 
 // NewSampler returns a sampler of s, which must outlive it.
 func NewSampler(s *Server) *Sampler {
-	sm := &Sampler{server: s, nic: interfaceTo(s.Target), cores: hostCores()}
-	if s.Identity.Local {
-		sm.process = serverProcess(s.Identity.PID, s.Target)
-	}
-	if sm.process != nil {
-		sm.groups = cpuGroups(int(sm.process.Pid))
-	}
+	sm := &Sampler{nic: interfaceTo(s.Target), cores: hostCores(), cluster: len(s.Nodes) > 0}
 	if speed, ok := linkSpeed(filepath.Join("/sys/class/net", sm.nic)); sm.nic != "" && ok {
 		sm.speed = &speed
+	}
+	servers := s.Nodes
+	if !sm.cluster {
+		servers = []*Server{s}
+	}
+	for _, server := range servers {
+		n := &nodeSampler{server: server}
+		if server.Identity.Local {
+			n.process = serverProcess(server.Identity.PID, server.Target)
+		}
+		if n.process != nil {
+			n.groups = cpuGroups(int(n.process.Pid))
+		}
+		sm.nodes = append(sm.nodes, n)
 	}
 	return sm
 }
@@ -35,14 +51,7 @@ func NewSampler(s *Server) *Sampler {
 // A Sample is every counter at one moment. What could not be read is absent.
 type Sample struct {
 	at         time.Time
-	info       info
-	infoAt     time.Time // when INFO was answered, by the server's clock if it tells it
-	process    processTimes
-	hasProcess bool
-	wait       float64
-	hasWait    bool
-	limit      cpuLimit
-	hasLimit   bool
+	nodes      []nodeSample // as Sampler.nodes
 	host       hostTimes
 	hasHost    bool
 	network    networkCounters
@@ -53,43 +62,98 @@ type Sample struct {
 	hasOwnWait bool
 }
 
-// Sample reads every counter. It costs one INFO on the server and about a
+// A nodeSample is every counter of one server and its process.
+type nodeSample struct {
+	info       info
+	infoAt     time.Time // when INFO was answered, by the server's clock if it tells it
+	process    processTimes
+	hasProcess bool
+	wait       float64
+	hasWait    bool
+	limit      cpuLimit
+	hasLimit   bool
+}
+
+// Sample reads every counter. It costs one INFO on each server and about a
 // millisecond of CPU.
 func (s *Sampler) Sample(ctx context.Context) *Sample {
-	x := &Sample{at: time.Now()}
+	x := &Sample{at: time.Now(), nodes: make([]nodeSample, len(s.nodes))}
 	x.ownCPU, x.ownRSS = ownUsage()
 	x.ownWait, x.hasOwnWait = ownRunQueueWait()
-	if s.process != nil {
-		x.process, x.hasProcess = readProcess(s.process)
-		x.wait, x.hasWait = runQueueWait(int(s.process.Pid), int(s.process.Pid))
-		x.limit, x.hasLimit = readCPULimit(s.groups)
+	for i, n := range s.nodes {
+		n.readProcess(&x.nodes[i])
 	}
 	x.host, x.hasHost = readHost()
 	if s.nic != "" {
 		x.network, x.hasNetwork = readNetwork(s.nic)
 	}
 	// INFO comes last, as it has to wait its turn behind the load.
-	if text, err := s.server.Client.Info(ctx).Result(); err == nil {
-		x.info, x.infoAt = parseInfo(text), time.Now()
-		if us := x.info.int("server_time_usec"); us > 0 {
-			x.infoAt = time.UnixMicro(us)
-		}
-	}
+	s.each(func(i int, n *nodeSampler) { n.readInfo(ctx, &x.nodes[i]) })
 	return x
 }
 
-// Commands returns how many commands the server has processed since its start;
-// false when it does not tell. It is cheaper than a Sample.
-func (s *Sampler) Commands(ctx context.Context) (int64, bool) {
-	text, err := s.server.Client.Info(ctx, "stats").Result()
-	in := parseInfo(text)
-	if err != nil || in["total_commands_processed"] == "" {
-		return 0, false
+// each calls f for every node, all at once: each waits for its server.
+func (s *Sampler) each(f func(i int, n *nodeSampler)) {
+	if len(s.nodes) == 1 {
+		f(0, s.nodes[0])
+		return
 	}
-	return in.int("total_commands_processed"), true
+	var wg sync.WaitGroup
+	for i, n := range s.nodes {
+		wg.Go(func() { f(i, n) })
+	}
+	wg.Wait()
 }
 
-// Between returns what has happened from sample a to the later sample b.
+func (n *nodeSampler) readProcess(x *nodeSample) {
+	if n.process == nil {
+		return
+	}
+	x.process, x.hasProcess = readProcess(n.process)
+	x.wait, x.hasWait = runQueueWait(int(n.process.Pid), int(n.process.Pid))
+	x.limit, x.hasLimit = readCPULimit(n.groups)
+}
+
+func (n *nodeSampler) readInfo(ctx context.Context, x *nodeSample) {
+	text, err := n.server.Client.Info(ctx).Result()
+	if err != nil {
+		return
+	}
+	x.info, x.infoAt = parseInfo(text), time.Now()
+	if us := x.info.int("server_time_usec"); us > 0 {
+		x.infoAt = time.UnixMicro(us)
+	}
+}
+
+// Commands returns how many commands the server has processed since its start,
+// of a cluster all masters together; false when one does not tell. It is
+// cheaper than a Sample.
+func (s *Sampler) Commands(ctx context.Context) (int64, bool) {
+	counts := make([]int64, len(s.nodes))
+	s.each(func(i int, n *nodeSampler) { counts[i] = n.commands(ctx) })
+	var sum int64
+	for _, c := range counts {
+		if c == 0 {
+			return 0, false
+		}
+		sum += c
+	}
+	return sum, true
+}
+
+// commands returns the count of one server, 0 when it does not tell. A server
+// that has answered us cannot have processed none: Garnet says so when its
+// metrics are off.
+func (n *nodeSampler) commands(ctx context.Context) int64 {
+	text, err := n.server.Client.Info(ctx, "stats").Result()
+	if err != nil {
+		return 0
+	}
+	return parseInfo(text).int("total_commands_processed")
+}
+
+// Between returns what has happened from sample a to the later sample b, both
+// of this sampler.
 func (s *Sampler) Between(a, b *Sample) *Window {
 	w := &Window{
 		Elapsed: b.at.Sub(a.at),
@@ -101,11 +165,16 @@ func (s *Sampler) Between(a, b *Sample) *Window {
 	if a.hasOwnWait && b.hasOwnWait {
 		w.Generator.WaitSeconds = known(max(0, b.ownWait-a.ownWait)) // a thread that ended takes its wait along
 	}
-	if a.info != nil && b.info != nil && a.info["run_id"] == b.info["run_id"] {
-		w.Server = serverWindow(a, b)
+	nodes := make([]NodeWindow, len(s.nodes))
+	for i, n := range s.nodes {
+		nodes[i] = nodeWindow(n.server.Target.Addr(), &a.nodes[i], &b.nodes[i])
 	}
-	w.Process = processWindow(a, b)
-	w.CPULimit = cpuLimitWindow(a, b)
+	if s.cluster {
+		w.Nodes = nodes
+		w.sumNodes()
+	} else {
+		w.Server, w.Process, w.CPULimit = nodes[0].Server, nodes[0].Process, nodes[0].CPULimit
+	}
 	if a.hasHost && b.hasHost && s.cores > 0 {
 		w.Host = &HostWindow{
 			Cores:        s.cores,
@@ -126,9 +195,18 @@ func (s *Sampler) Between(a, b *Sample) *Window {
 	return w
 }
 
+// nodeWindow is what one server has done.
+func nodeWindow(addr string, a, b *nodeSample) NodeWindow {
+	w := NodeWindow{Addr: addr, Process: processWindow(a, b), CPULimit: cpuLimitWindow(a, b)}
+	if a.info != nil && b.info != nil && a.info["run_id"] == b.info["run_id"] {
+		w.Server = serverWindow(a, b)
+	}
+	return w
+}
+
 // processWindow is what the server's process has done; nil when that is
 // unknown.
-func processWindow(a, b *Sample) *ProcessWindow {
+func processWindow(a, b *nodeSample) *ProcessWindow {
 	if !a.hasProcess || !b.hasProcess {
 		return nil
 	}
@@ -149,7 +227,7 @@ func processWindow(a, b *Sample) *ProcessWindow {
 
 // cpuLimitWindow is what the server's control groups have done; nil when that
 // is unknown.
-func cpuLimitWindow(a, b *Sample) *CPULimitWindow {
+func cpuLimitWindow(a, b *nodeSample) *CPULimitWindow {
 	if !a.hasLimit || !b.hasLimit || b.limit.throttled < a.limit.throttled { // a group is gone
 		return nil
 	}
@@ -164,7 +242,7 @@ func cpuLimitWindow(a, b *Sample) *CPULimitWindow {
 }
 
 // serverWindow takes the differences of INFO's counters.
-func serverWindow(a, b *Sample) *ServerWindow {
+func serverWindow(a, b *nodeSample) *ServerWindow {
 	delta := func(name string) int64 { return b.info.int(name) - a.info.int(name) }
 	seconds := func(names ...string) *float64 {
 		var sum float64

@@ -2,27 +2,20 @@ package probe_test
 
 import (
 	"math"
-	"os"
 	"testing"
 
-	"github.com/poolsweep/poolsweep/internal/embedded"
+	"github.com/poolsweep/poolsweep/internal/redistest"
 	"github.com/poolsweep/poolsweep/probe"
 )
-
-func TestMain(m *testing.M) {
-	embedded.Main()
-	os.Exit(m.Run())
-}
 
 // connect starts a real server and connects to it.
 func connect(t testing.TB) *probe.Server {
 	t.Helper()
-	e, err := embedded.Start(t.Context(), "redis-server")
+	target, err := probe.ParseTarget(redistest.Start(t).Addr)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { e.Close() })
-	s, err := probe.Connect(t.Context(), e.Target)
+	s, err := probe.Connect(t.Context(), target)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,9 @@
 package probe
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // A Window is what was observed between two samples: differences of counters,
 // not rates, so that windows of one step can be merged by adding. Groups and
@@ -14,6 +17,18 @@ type Window struct {
 	Host      *HostWindow     `json:"host,omitempty"`    // this machine
 	Network   *NetworkWindow  `json:"network,omitempty"`
 	CPULimit  *CPULimitWindow `json:"cpu_limit,omitempty"` // of the server's process, by control groups
+
+	// Nodes are the masters of a cluster, nil for a single server. Server,
+	// Process and CPULimit are then their sums, and absent when one is.
+	Nodes []NodeWindow `json:"nodes,omitempty"`
+}
+
+// A NodeWindow is what was observed of one master of a cluster.
+type NodeWindow struct {
+	Addr     string          `json:"addr"`
+	Server   *ServerWindow   `json:"server,omitempty"`
+	Process  *ProcessWindow  `json:"process,omitempty"`
+	CPULimit *CPULimitWindow `json:"cpu_limit,omitempty"`
 }
 
 // A GeneratorWindow is poolsweep's own use of the machine.
@@ -99,6 +114,39 @@ func (w *Window) Merge(o *Window) {
 	w.Host = merge(w.Host, o.Host, (*HostWindow).add)
 	w.Network = merge(w.Network, o.Network, (*NetworkWindow).add)
 	w.CPULimit = merge(w.CPULimit, o.CPULimit, (*CPULimitWindow).add)
+	w.Nodes = mergeNodes(w.Nodes, o.Nodes)
+}
+
+// mergeNodes merges the nodes of the same address; one that is not in both is
+// dropped.
+func mergeNodes(a, b []NodeWindow) []NodeWindow {
+	var merged []NodeWindow
+	for _, n := range a {
+		i := slices.IndexFunc(b, func(o NodeWindow) bool { return o.Addr == n.Addr })
+		if i < 0 {
+			continue
+		}
+		n.Server = merge(n.Server, b[i].Server, (*ServerWindow).add)
+		n.Process = merge(n.Process, b[i].Process, (*ProcessWindow).add)
+		n.CPULimit = merge(n.CPULimit, b[i].CPULimit, (*CPULimitWindow).add)
+		merged = append(merged, n)
+	}
+	return merged
+}
+
+// sumNodes makes Server, Process and CPULimit the sums over Nodes, of which
+// there is one at least.
+func (w *Window) sumNodes() {
+	w.Server, w.Process, w.CPULimit = clone(w.Nodes[0].Server), clone(w.Nodes[0].Process), clone(w.Nodes[0].CPULimit)
+	for _, n := range w.Nodes[1:] {
+		w.Server = merge(w.Server, n.Server, (*ServerWindow).join)
+		w.Process = merge(w.Process, n.Process, (*ProcessWindow).join)
+		// Groups that have several nodes in them count once for each.
+		w.CPULimit = merge(w.CPULimit, n.CPULimit, (*CPULimitWindow).add)
+	}
+	if w.Server != nil {
+		w.Server.Elapsed /= time.Duration(len(w.Nodes)) // the mean: they ran side by side
+	}
 }
 
 // Clone returns a copy that shares nothing with w.
@@ -106,6 +154,10 @@ func (w *Window) Clone() *Window {
 	c := *w
 	c.Server, c.Process, c.Host, c.Network = clone(w.Server), clone(w.Process), clone(w.Host), clone(w.Network)
 	c.CPULimit = clone(w.CPULimit)
+	c.Nodes = slices.Clone(w.Nodes)
+	for i, n := range c.Nodes {
+		c.Nodes[i].Server, c.Nodes[i].Process, c.Nodes[i].CPULimit = clone(n.Server), clone(n.Process), clone(n.CPULimit)
+	}
 	return &c
 }
 
@@ -132,6 +184,7 @@ func addKnown(a, b *float64) *float64 {
 	return known(*a + *b)
 }
 
+// add adds what the same server did in another window.
 func (w *ServerWindow) add(o *ServerWindow) {
 	w.Elapsed += o.Elapsed
 	w.CPUSeconds = addKnown(w.CPUSeconds, o.CPUSeconds)
@@ -154,6 +207,16 @@ func (w *ServerWindow) add(o *ServerWindow) {
 	w.FragmentationRatio = max(w.FragmentationRatio, o.FragmentationRatio)
 }
 
+// join adds what another server did in the same window: clients and memory,
+// of which add keeps the highest, add up. The elapsed times do as in add.
+func (w *ServerWindow) join(o *ServerWindow) {
+	clients, blocked := w.ConnectedClients+o.ConnectedClients, w.BlockedClients+o.BlockedClients
+	memory, rss := w.UsedMemoryBytes+o.UsedMemoryBytes, w.RSSBytes+o.RSSBytes
+	w.add(o)
+	w.ConnectedClients, w.BlockedClients, w.UsedMemoryBytes, w.RSSBytes = clients, blocked, memory, rss
+}
+
+// add adds what the same process did in another window.
 func (w *ProcessWindow) add(o *ProcessWindow) {
 	w.CPUSeconds += o.CPUSeconds
 	w.MainCPUSeconds += o.MainCPUSeconds
@@ -161,6 +224,14 @@ func (w *ProcessWindow) add(o *ProcessWindow) {
 	w.MainWaitSeconds = addKnown(w.MainWaitSeconds, o.MainWaitSeconds)
 	w.RSSBytes = max(w.RSSBytes, o.RSSBytes)
 	w.SwapBytes = merge(clone(w.SwapBytes), o.SwapBytes, func(a, b *int64) { *a = max(*a, *b) })
+}
+
+// join adds what another process did in the same window.
+func (w *ProcessWindow) join(o *ProcessWindow) {
+	rss := w.RSSBytes + o.RSSBytes
+	swap := merge(clone(w.SwapBytes), o.SwapBytes, func(a, b *int64) { *a += *b })
+	w.add(o)
+	w.RSSBytes, w.SwapBytes = rss, swap
 }
 
 func (w *HostWindow) add(o *HostWindow) {
