@@ -3,10 +3,12 @@ package embedded
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -112,4 +114,46 @@ func waitUntilGone(t *testing.T, addr string) {
 		time.Sleep(10 * time.Millisecond) // between two looks
 	}
 	t.Errorf("a server still listens at %s", addr)
+}
+
+// A dump of somebody else in the current folder is not loaded: the server is
+// empty, and measured as such.
+func TestLoadsNoDump(t *testing.T) {
+	t.Chdir(t.TempDir())
+	first, err := Start(t.Context(), "redis-server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	s, err := probe.Connect(t.Context(), first.Target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := errors.Join(
+		s.Client.Set(t.Context(), "key", "of somebody else", 0).Err(),
+		s.Client.Save(t.Context()).Err(),
+	); err != nil {
+		t.Fatal(err)
+	}
+	dumps, err := filepath.Glob("*.rdb")
+	if err != nil || len(dumps) != 1 {
+		t.Fatalf("dumps %v, %v; want one", dumps, err)
+	}
+	if err := os.Rename(dumps[0], "dump.rdb"); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Start(t.Context(), "redis-server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer second.Close()
+	again, err := probe.Connect(t.Context(), second.Target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	if n := again.Client.DBSize(t.Context()).Val(); n != 0 {
+		t.Errorf("an embedded server begins with %d keys", n)
+	}
 }

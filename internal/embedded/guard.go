@@ -96,7 +96,7 @@ func startReal(name, path string) (stop func(), g greeting, err error) {
 			return nil, g, err
 		}
 		server := exec.Command(path, "-") // configuration from standard input: the password is in no argument
-		server.Stdin = strings.NewReader(fmt.Sprintf(configuration, g.Port, g.Password))
+		server.Stdin = strings.NewReader(fmt.Sprintf(configuration, g.Port, g.Password, rand.Text()))
 		endWithParent(server)
 		if err = server.Start(); err != nil {
 			return nil, g, err
@@ -119,11 +119,14 @@ func startReal(name, path string) (stop func(), g greeting, err error) {
 	return nil, g, fmt.Errorf("starting %s: %w", name, err)
 }
 
+// The name of the dump is one that nobody has: a server loads a dump.rdb of the
+// current folder when it starts.
 const configuration = `bind 127.0.0.1
 port %d
 requirepass %s
 save ""
 appendonly no
+dbfilename %s.rdb
 daemonize no
 loglevel warning
 logfile /dev/null
