@@ -136,11 +136,12 @@ func TestLoadsNoDump(t *testing.T) {
 	); err != nil {
 		t.Fatal(err)
 	}
-	dumps, err := filepath.Glob("*.rdb")
-	if err != nil || len(dumps) != 1 {
-		t.Fatalf("dumps %v, %v; want one", dumps, err)
+	dir := s.Client.ConfigGet(t.Context(), "dir").Val()["dir"]
+	dump, err := os.ReadFile(filepath.Join(dir, "dump.rdb"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if err := os.Rename(dumps[0], "dump.rdb"); err != nil {
+	if err := os.WriteFile("dump.rdb", dump, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	second, err := Start(t.Context(), "redis-server")
@@ -155,5 +156,27 @@ func TestLoadsNoDump(t *testing.T) {
 	defer again.Close()
 	if n := again.Client.DBSize(t.Context()).Val(); n != 0 {
 		t.Errorf("an embedded server begins with %d keys", n)
+	}
+}
+
+// The folder of a server goes with it.
+func TestLeavesNoFolder(t *testing.T) {
+	e, err := Start(t.Context(), "redis-server")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := probe.Connect(t.Context(), e.Target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := s.Client.ConfigGet(t.Context(), "dir").Val()["dir"]
+	if here, err := os.Getwd(); err != nil || dir == here {
+		t.Errorf("the server works in %s, which is ours", dir)
+	}
+	if err := errors.Join(s.Client.ConfigSet(t.Context(), "appendonly", "yes").Err(), s.Close(), e.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is still there: %v", dir, err)
 	}
 }

@@ -90,20 +90,26 @@ func startServer(program string) (stop func(), g greeting, err error) {
 // when the server takes it: another process may be faster, so a server that
 // ends at once is tried again.
 func startReal(name, path string) (stop func(), g greeting, err error) {
+	// The server's own folder: it would load a dump.rdb of the current one,
+	// and write its append-only file there where somebody turns that on.
+	dir, err := os.MkdirTemp("", "poolsweep-")
+	if err != nil {
+		return nil, g, err
+	}
 	for range 5 {
 		g = greeting{Program: name, Password: rand.Text()}
 		if g.Port, err = freePort(); err != nil {
-			return nil, g, err
+			break
 		}
 		server := exec.Command(path, "-") // configuration from standard input: the password is in no argument
-		server.Stdin = strings.NewReader(fmt.Sprintf(configuration, g.Port, g.Password, rand.Text()))
+		server.Stdin = strings.NewReader(fmt.Sprintf(configuration, g.Port, g.Password, dir))
 		endWithParent(server)
 		if err = server.Start(); err != nil {
-			return nil, g, err
+			break
 		}
 		gone := make(chan error, 1)
 		go func() { gone <- server.Wait() }()
-		stop = func() {
+		end := func() {
 			server.Process.Signal(syscall.SIGTERM)
 			select {
 			case <-gone:
@@ -112,21 +118,20 @@ func startReal(name, path string) (stop func(), g greeting, err error) {
 			}
 		}
 		if err = ready(g, gone); err == nil {
-			return stop, g, nil
+			return func() { end(); os.RemoveAll(dir) }, g, nil
 		}
-		stop()
+		end()
 	}
+	os.RemoveAll(dir)
 	return nil, g, fmt.Errorf("starting %s: %w", name, err)
 }
 
-// The name of the dump is one that nobody has: a server loads a dump.rdb of the
-// current folder when it starts.
 const configuration = `bind 127.0.0.1
 port %d
 requirepass %s
 save ""
 appendonly no
-dbfilename %s.rdb
+dir %s
 daemonize no
 loglevel warning
 logfile /dev/null
