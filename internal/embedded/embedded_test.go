@@ -173,7 +173,15 @@ func TestLeavesNoFolder(t *testing.T) {
 	if here, err := os.Getwd(); err != nil || dir == here {
 		t.Errorf("the server works in %s, which is ours", dir)
 	}
-	if err := errors.Join(s.Client.ConfigSet(t.Context(), "appendonly", "yes").Err(), s.Close(), e.Close()); err != nil {
+	if err := s.Client.ConfigSet(t.Context(), "appendonly", "yes").Err(); err != nil {
+		t.Fatal(err)
+	}
+	for busy := true; busy; { // a server that writes its first AOF does not end
+		if busy, err = s.Saving(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(s.Close(), e.Close()); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
