@@ -1,117 +1,103 @@
-// Package workload says what is sent: the tests and their commands, the keys
-// and values, the preload before a sweep and the removal of our keys after
-// it. It holds no connection of its own for the load: package load asks a
-// Source for bytes and sends them; preload and removal go over the control
-// connection.
+// Package workload says what is sent: commands, keys and values, the preload
+// before a sweep and the removal of our keys after it. It holds no connection
+// of its own for the load: package load asks a Source for bytes and sends
+// them; preload and removal go over the control connection.
+//
+// A Spec is data: which commands by which weights, how keys are drawn and what
+// values are made of. Tests, Mix, Ratio, YCSB and Custom make specs, with a
+// Replay one sends a recording. New checks a Spec and makes a Workload of it,
+// whose Sources append requests to a buffer. A Source draws by itself, from
+// the Spec's seed and its own stream number, so that many of them need no
+// lock; it allocates nothing.
+//
+//	Spec ── New ──► Workload ── Source ──► bytes, and which command each is
+//	                   │
+//	                   └── Preload, Remove (keys by name, never by pattern)
+//
+// A key is the Spec's prefix, a kind and twelve digits:
+//
+//	poolsweep:X4TQ2B:key:000000000042
+//	poolsweep:X4TQ2B:mylist:{3fT}:000000000000    on a cluster
+//
+// The kind tells apart keys of different types, as redis-benchmark's names
+// do: key, counter, mylist. The number is drawn from the keyspace; some
+// commands have one key of their kind, as in redis-benchmark, some insert keys
+// beyond the keyspace, as in YCSB.
+//
+// A Part is a node of a cluster, which has a keyspace of its own: the hash
+// tag of a key follows from its number, so that it falls into a slot that the
+// node owns and the same key is always the same. Keys whose numbers differ in
+// the last four bits only share a slot, for commands of several keys.
 package workload
 
 import (
-	"fmt"
+	"cmp"
 	"math/rand/v2"
 	"slices"
-	"strings"
 
 	"github.com/poolsweep/poolsweep/internal/resp"
 )
 
-// A Spec says what to send. Its JSON form is part of the result file.
-type Spec struct {
-	// Test is a name of Names.
-	Test string `json:"test"`
-
-	// ValueBytes is the size of a value in bytes, as -d of redis-benchmark;
-	// at least 1.
-	ValueBytes int `json:"value_bytes"`
-
-	// Keyspace is the number of keys among which each request draws one, as
-	// -r of redis-benchmark; 0 and 1 mean one key.
-	Keyspace int `json:"keyspace"`
-
-	// Seed makes the draws repeatable.
-	Seed uint64 `json:"seed"`
-
-	// Prefix stands before every key. It must not be empty: it is how our
-	// keys are told from those of others.
-	Prefix string `json:"prefix"`
-}
-
-// maxValueBytes is Redis' own limit of a string.
-const maxValueBytes = 512 << 20
-
-// maxKeyspace is what the 12 digits of a key can count.
-const maxKeyspace = 1_000_000_000_000
-
-// A test is one entry of the list that Names gives.
-type test struct {
-	name string
-	args []string // of the command; see the placeholders below
-	key  string   // kind of key: what stands between prefix and number; "" has none
-	read bool     // reads keys that must be there before
-	// reply is what a server answers, with "" for a bulk string of the value.
-	reply string
-}
-
-// The placeholders in the arguments of a test.
-const (
-	keyArg   = "\x00key"
-	valueArg = "\x00value"
-)
-
-// The names, commands and kinds of key are redis-benchmark's.
-var tests = []test{
-	{name: "ping", args: []string{"PING"}, reply: "+PONG\r\n"},
-	{name: "set", args: []string{"SET", keyArg, valueArg}, key: "key", reply: "+OK\r\n"},
-	{name: "get", args: []string{"GET", keyArg}, key: "key", read: true},
-	{name: "incr", args: []string{"INCR", keyArg}, key: "counter", reply: ":1\r\n"},
-}
-
-// Names returns the names of the tests.
-func Names() []string {
-	names := make([]string, len(tests))
-	for i, t := range tests {
-		names[i] = t.name
-	}
-	return names
-}
-
-// A Workload is a checked Spec, ready to make Sources. It is not changed
-// after New.
+// A Workload is a checked Spec, ready to make Sources. Only the count of
+// inserted keys changes after New.
 type Workload struct {
-	spec     Spec
-	test     test
-	template []byte // the command, with the digits of key 0
-	digits   int    // where the digits of the key begin in template; 0: no key
+	spec      Spec
+	parts     []*part
+	values    *values
+	templates []*template
+	limits    []float64 // rising; the share of draws up to each command
+	ready     *resolved // recording that is sent instead; nil for none
 }
 
-// digitsOfKey is the width of the number in a key, as in redis-benchmark.
-const digitsOfKey = 12
-
-// New checks spec and prepares its command.
-func New(spec Spec) (*Workload, error) {
-	i := slices.IndexFunc(tests, func(t test) bool { return t.name == spec.Test })
-	switch {
-	case i < 0:
-		return nil, fmt.Errorf("unknown test %q; the tests are %s", spec.Test, strings.Join(Names(), ", "))
-	case spec.ValueBytes < 1 || spec.ValueBytes > maxValueBytes:
-		return nil, fmt.Errorf("a value of %d bytes; it must have 1 to %d", spec.ValueBytes, maxValueBytes)
-	case spec.Keyspace < 0 || spec.Keyspace > maxKeyspace:
-		return nil, fmt.Errorf("a keyspace of %d keys; it must have 0 to %d", spec.Keyspace, maxKeyspace)
-	case spec.Prefix == "":
-		return nil, fmt.Errorf("an empty key prefix; our keys could not be told from others")
+// New checks spec and prepares its commands. parts are the nodes of a cluster
+// over which the keys are spread; none means one server, whose keys need no
+// hash tag. A Replay that was not resolved is checked only: such a Workload
+// has no Source.
+func New(spec Spec, parts ...Part) (*Workload, error) {
+	if err := spec.check(); err != nil {
+		return nil, err
 	}
-	w := &Workload{spec: spec, test: tests[i]}
-	args := slices.Clone(w.test.args)
-	for i, a := range args {
-		switch a {
-		case keyArg:
-			args[i] = w.Key(0)
-		case valueArg:
-			args[i] = w.value()
+	w := &Workload{spec: spec}
+	if len(spec.Values.Sizes) > 0 { // a recording has its own
+		w.values = newValues(spec.Values, spec.Seed)
+	}
+	if spec.Replay != nil {
+		w.ready = spec.Replay.ready
+	}
+	for _, p := range parts {
+		made, err := newPart(p)
+		if err != nil {
+			return nil, err
+		}
+		w.parts = append(w.parts, made)
+	}
+	if len(parts) == 0 {
+		w.parts = []*part{new(part)}
+	}
+	for _, p := range w.parts {
+		p.inserted = new(insertions)
+		if w.ready != nil && w.cluster() {
+			var err error
+			if p.recorded, err = w.ready.recordedFor(p); err != nil {
+				return nil, err
+			}
 		}
 	}
-	w.template = resp.AppendCommand(nil, args...)
-	if w.test.key != "" {
-		w.digits = strings.Index(string(w.template), w.Key(0)) + len(w.Key(0)) - digitsOfKey
+	if spec.Replay != nil {
+		return w, nil
+	}
+	sum := 0.0
+	for i, c := range spec.Commands {
+		t, err := w.compile(c, i)
+		if err != nil {
+			return nil, err
+		}
+		w.templates = append(w.templates, t)
+		sum += c.weight()
+		w.limits = append(w.limits, sum)
+	}
+	for i := range w.limits {
+		w.limits[i] /= sum
 	}
 	return w, nil
 }
@@ -119,64 +105,106 @@ func New(spec Spec) (*Workload, error) {
 // Spec returns what the workload was made of.
 func (w *Workload) Spec() Spec { return w.spec }
 
-// Key returns the i-th key of the keyspace.
-func (w *Workload) Key(i int) string {
-	return fmt.Sprintf("%s%s:%0*d", w.spec.Prefix, w.test.key, digitsOfKey, i)
+// Commands returns the names of the commands, in the order of the numbers
+// that Source.Kinds gives.
+func (w *Workload) Commands() []string {
+	if w.ready != nil {
+		return slices.Clone(w.ready.names)
+	}
+	var names []string
+	for _, c := range w.spec.Commands {
+		names = append(names, c.Name)
+	}
+	return names
 }
 
-// Keys returns how many keys the workload can write or read; 0 when its
-// command has no key.
-func (w *Workload) Keys() int {
-	if w.test.key == "" {
+// Parts returns over how many nodes the keys are spread, 1 for a single server.
+func (w *Workload) Parts() int { return len(w.parts) }
+
+func (w *Workload) cluster() bool { return w.parts[0].slots != nil }
+
+// CommandBytes returns the size of one command on the wire, 0 when it changes
+// from request to request.
+func (w *Workload) CommandBytes() int {
+	if len(w.templates) != 1 {
 		return 0
 	}
-	return max(1, w.spec.Keyspace)
+	return w.templates[0].bytes
 }
 
-// CommandBytes returns the size of one command on the wire.
-func (w *Workload) CommandBytes() int { return len(w.template) }
-
-// Reply returns the bytes with which a server answers one command.
+// Reply returns the bytes with which a server typically answers the most
+// frequent command.
 func (w *Workload) Reply() []byte {
-	if w.test.reply == "" {
-		return resp.AppendBulk(nil, w.value())
+	if w.spec.Replay != nil {
+		return []byte("+OK\r\n")
 	}
-	return []byte(w.test.reply)
+	c := slices.MaxFunc(w.spec.Commands, func(a, b Command) int { return cmp.Compare(a.weight(), b.weight()) })
+	switch c.Reply {
+	case "":
+		return []byte("+OK\r\n")
+	case dataArg:
+		return resp.AppendBulk(nil, w.values.typical())
+	}
+	return []byte(c.Reply)
 }
 
-func (w *Workload) value() string { return strings.Repeat("x", w.spec.ValueBytes) }
-
-// A Source makes the bytes to send. It must not be used by two goroutines at
-// once; several Sources of one Workload may.
+// A Source makes the bytes to send to one part. It must not be used by two
+// goroutines at once; several Sources of one Workload may.
 type Source struct {
-	w   *Workload
-	rng *rand.Rand
+	w     *Workload
+	part  *part
+	rng   *rand.Rand
+	keys  drawer
+	kinds []uint8
+	moved map[int]bool // slots of the part that another node has now
+	next  int          // of a recording: number of the next command of the part
 }
 
-// Source returns the stream-th source of the workload. Sources of different
-// streams draw their keys independently.
-func (w *Workload) Source(stream uint64) *Source {
-	return &Source{w: w, rng: rand.New(rand.NewPCG(w.spec.Seed, stream))}
+// Source returns the stream-th source of requests for a part. Sources of
+// different streams draw independently, and begin a recording at different
+// places.
+func (w *Workload) Source(stream uint64, part int) *Source {
+	s := &Source{w: w, part: w.parts[part], rng: rand.New(rand.NewPCG(w.spec.Seed, stream))}
+	if w.spec.Replay != nil {
+		if w.ready == nil {
+			panic("workload: a Source of a recording that was not resolved")
+		}
+		s.next = s.rng.IntN(cmp.Or(len(s.part.recorded), w.ready.len()))
+		return s
+	}
+	s.keys = w.spec.Keys.drawer(s.rng, s.part.inserted)
+	return s
 }
 
 // Append appends n commands to dst and returns it. It allocates nothing once
 // dst has the room.
 func (s *Source) Append(dst []byte, n int) []byte {
-	w := s.w
+	s.kinds = s.kinds[:0]
+	if s.w.ready != nil {
+		return s.appendRecorded(dst, n)
+	}
 	for range n {
-		at := len(dst)
-		dst = append(dst, w.template...)
-		if w.digits > 0 && w.spec.Keyspace > 1 {
-			putDigits(dst[at+w.digits:at+w.digits+digitsOfKey], s.rng.Uint64N(uint64(w.spec.Keyspace)))
+		t := s.w.templates[0]
+		if len(s.w.templates) > 1 {
+			t = s.w.templates[s.choose()]
+			s.kinds = append(s.kinds, uint8(t.index))
 		}
+		dst = t.append(dst, s)
 	}
 	return dst
 }
 
-// putDigits writes v into b with leading zeros.
-func putDigits(b []byte, v uint64) {
-	for i := len(b) - 1; i >= 0; i-- {
-		b[i] = byte('0' + v%10)
-		v /= 10
+// Kinds returns which command each request of the last Append is, as an index
+// into Workload.Commands, valid until the next one; empty when there is but one.
+func (s *Source) Kinds() []uint8 { return s.kinds }
+
+// choose draws a command by weight.
+func (s *Source) choose() int {
+	x := s.rng.Float64()
+	for i, limit := range s.w.limits {
+		if x < limit {
+			return i
+		}
 	}
+	return len(s.w.limits) - 1
 }
