@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/panjf2000/gnet/v2"
@@ -17,22 +16,23 @@ import (
 // EventLoops is a Driver for TCP and unix sockets: each event loop is one
 // goroutine that serves its share of the connections with epoll or kqueue. It
 // must be closed after use.
+//
+// On a cluster it follows redirects. A node that moves a slot in mid-run
+// costs the requests for it a detour, and later requests go to other slots.
 type EventLoops struct {
-	work  *workload.Workload
-	dial  func(context.Context) (net.Conn, error)
+	base
 	loops []*loop
-	jobs  uint64 // how many were run: each draws other keys
 }
 
-// dialers bounds how many connections are being opened at a time: enough to
-// open 10,000 in a second, few enough for a listen queue of 128.
-const dialers = 32
-
-// NewEventLoops returns a driver with n event loops that sends w. dial opens
-// a connection that is ready to be used (authenticated, its database
-// selected): a *net.TCPConn or a *net.UnixConn.
-func NewEventLoops(n int, w *workload.Workload, dial func(context.Context) (net.Conn, error)) (*EventLoops, error) {
-	d := &EventLoops{work: w, dial: dial}
+// NewEventLoops returns a driver with n event loops that sends w: part j of it
+// to endpoint j, over a *net.TCPConn or a *net.UnixConn each. There must be as
+// many endpoints as w has parts.
+func NewEventLoops(n int, w *workload.Workload, endpoints ...Endpoint) (*EventLoops, error) {
+	b, err := newBase(w, endpoints)
+	if err != nil {
+		return nil, err
+	}
+	d := &EventLoops{base: b}
 	for range n {
 		l := new(loop)
 		client, err := startClient(l, 1)
@@ -76,6 +76,7 @@ type loop struct {
 	origin time.Time
 	idle   chan struct{} // closed when no session of the loop is active
 	told   bool          // idle is closed
+	busy   bool          // within OnTraffic or proceed: a failed write may call OnClose there
 }
 
 func (l *loop) now() time.Duration { return time.Since(l.origin) }
@@ -87,45 +88,65 @@ func (l *loop) OnTraffic(c gnet.Conn) gnet.Action {
 	if err != nil {
 		return gnet.Close
 	}
-	if s.ended { // given up, and the reply came after all
+	if s.lost || s.ended && len(s.guests) == 0 { // given up, and the reply came after all
 		return gnet.None
 	}
 	now := l.now()
+	l.busy = true
 	answered, err := s.receive(now, data)
-	if err != nil {
-		l.shard.m.addError("protocol", ErrorClass{1, err.Error()})
+	action := gnet.None
+	switch {
+	case err != nil:
+		l.shard.fail(protocolError, err.Error())
 		s.lose()
-		return gnet.Close
+		action = gnet.Close
+	case answered:
+		l.send(s, now)
 	}
-	if answered {
-		l.send(c, s, now)
-	}
-	return gnet.None
+	l.busy = false
+	l.proceed(now)
+	return action
 }
 
 // OnClose is called for a connection that the server has closed, and for one
 // that OnTraffic or a failed write has given up.
 func (l *loop) OnClose(c gnet.Conn, err error) gnet.Action {
 	s := c.Context().(*session)
-	if !s.ended {
-		text := "closed by the server"
-		if err != nil {
-			text = err.Error()
-		}
-		l.shard.m.addError("connection", ErrorClass{1, text + "; is the server still running?"})
-		s.lose()
+	if !s.lost && (!s.ended || len(s.guests) > 0) {
+		l.shard.fail(connectionError, closedText(err))
 	}
+	s.lose()
 	l.tell()
+	l.proceed(l.now())
 	return gnet.None
 }
 
-func (l *loop) send(c gnet.Conn, s *session, now time.Duration) {
+func (l *loop) send(s *session, now time.Duration) {
 	if b := s.next(now); b != nil {
 		// A failed write closes the connection, and OnClose counts it.
-		_, _ = c.Write(b)
+		_, _ = s.out.Write(b)
 		return
 	}
 	l.tell()
+}
+
+// proceed sends the next batch of the sessions whose last answer has come
+// over another connection.
+func (l *loop) proceed(now time.Duration) {
+	if l.busy {
+		return
+	}
+	l.busy = true
+	defer func() { l.busy = false }()
+	sh := l.shard
+	for len(sh.ready) > 0 {
+		last := len(sh.ready) - 1
+		s := sh.ready[last]
+		sh.ready = sh.ready[:last]
+		if s.open == 0 && !s.ended {
+			l.send(s, now)
+		}
+	}
 }
 
 // tell reports, once a job, that no session is active any more.
@@ -154,124 +175,106 @@ func (l *loop) execute(f func()) error {
 	return nil
 }
 
+// sessions calls f for each session of the loop.
+func (l *loop) sessions(f func(*session)) {
+	for _, n := range l.shard.nodes {
+		for _, s := range n.sessions {
+			f(s)
+		}
+	}
+}
+
 // Run runs one job. See Driver.
 func (d *EventLoops) Run(ctx context.Context, job Job) (*Measurement, error) {
+	if err := d.check(job); err != nil {
+		return nil, err
+	}
 	origin := time.Now()
-	d.prepare(job, origin)
+	run := newRun(job)
+	// A loop without a connection to each endpoint could not follow redirects.
+	loops := d.loops[:min(len(d.loops), job.Clients/len(d.endpoints))]
+	d.prepare(run, job, loops, origin)
 	defer d.disconnect()
-	if err := d.connect(ctx, job.Clients); err != nil {
+	if err := d.connect(ctx, job.Clients, loops); err != nil {
 		return nil, err
 	}
 	connected := time.Since(origin)
-	loops := d.loops[:min(len(d.loops), job.Clients)]
-
-	begin := connected + job.Warmup
-	var end time.Duration
-	if job.Requests == 0 {
-		end = begin + job.Duration
-	}
-	for i, l := range loops {
-		l.shard.begin, l.shard.end = begin, end
-		l.shard.quota = share(job.Requests, i, len(loops))
+	begin, end := span(job, connected)
+	for _, l := range loops {
 		err := l.execute(func() {
-			for _, c := range l.conns {
-				if s := c.Context(); s != nil { // nil: lost already
-					l.send(c, s.(*session), l.now())
+			l.shard.begin, l.shard.end = begin, end
+			l.sessions(func(s *session) {
+				if !s.lost {
+					l.send(s, l.now())
 				}
-			}
+			})
 		})
 		if err != nil {
 			return nil, fmt.Errorf("starting the load: %w", err)
 		}
 	}
-	w := window{job: job, loops: loops, origin: origin, begin: begin, end: end}
+	w := window{job: job, run: run, crew: loopCrew(loops), origin: origin, begin: begin, end: end}
 	if err := w.wait(ctx); err != nil {
 		return nil, err
 	}
-	m := d.collect(job, loops)
-	m.Start, m.Connect = origin.Add(begin), connected
+	var shards []*shard
+	var books []*book
+	for _, l := range loops {
+		shards, books = append(shards, l.shard), append(books, l.shard.book)
+	}
+	m := d.collect(job, shards, books)
+	m.Start, m.Connect, m.Loops = origin.Add(begin), connected, len(loops)
 	if m.LostConnections == job.Clients {
-		return m, fmt.Errorf("driving %d clients: every connection was lost: %s",
-			job.Clients, m.FirstError())
+		return m, allLost(job, m)
 	}
 	return m, nil
 }
 
 // prepare gives each loop an empty shard.
-func (d *EventLoops) prepare(job Job, origin time.Time) {
-	for i, l := range d.loops {
-		d.jobs++
-		l.origin, l.conns, l.told = origin, nil, false
+func (d *EventLoops) prepare(run *run, job Job, loops []*loop, origin time.Time) {
+	for _, l := range d.loops {
+		l.conns = nil
+	}
+	for i, l := range loops {
+		l.origin, l.told = origin, false
 		l.idle = make(chan struct{})
-		l.shard = &shard{
-			depth:  job.Depth,
-			source: d.work.Source(d.jobs),
-			active: int(share(int64(job.Clients), i, len(d.loops))),
-			m:      Measurement{Step: job.Step, Latency: new(Latency)},
+		l.shard = d.newShard(run, job, d.newBook(), true)
+		for e := range d.endpoints {
+			n := d.newNode(e)
+			// Connection c goes to endpoint c mod M and to loop c/M mod L.
+			l.shard.active += share(share(job.Clients, e, len(d.endpoints)), i, len(loops))
+			l.shard.nodes = append(l.shard.nodes, n)
 		}
-		// What the window needs is allocated before it.
-		l.shard.m.Latency.hist = newHistogram()
-		l.shard.m.Intervals = make([]int64, 0, job.Duration/interval+10)
 	}
-}
-
-// share returns the i-th of n shares of total: as even as can be, the first
-// ones one larger when it does not divide.
-func share(total int64, i, n int) int64 {
-	s := total / int64(n)
-	if int64(i) < total%int64(n) {
-		s++
-	}
-	return s
 }
 
 // connect opens the connections and spreads them over the loops.
-func (d *EventLoops) connect(ctx context.Context, clients int) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var (
-		wg   sync.WaitGroup
-		next atomic.Int64
-		mu   sync.Mutex
-	)
-	for range min(dialers, clients) {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= clients || ctx.Err() != nil {
-					return
-				}
-				l := d.loops[i%len(d.loops)]
-				nc, err := d.dial(ctx)
-				if err != nil {
-					cancel(fmt.Errorf("opening connection %d of %d: %w", i+1, clients, err))
-					return
-				}
-				gc, err := l.client.EnrollContext(nc, &session{shard: l.shard})
-				if err != nil {
-					cancel(fmt.Errorf("opening connection %d of %d: %w", i+1, clients, err))
-					return
-				}
-				mu.Lock()
-				l.conns = append(l.conns, gc)
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	return context.Cause(ctx)
+func (d *EventLoops) connect(ctx context.Context, clients int, loops []*loop) error {
+	var mu sync.Mutex
+	return dialAll(ctx, clients, d.endpoints, func(i int, c net.Conn) error {
+		l := loops[i/len(d.endpoints)%len(loops)]
+		s := &session{shard: l.shard, node: l.shard.nodes[i%len(d.endpoints)]}
+		gc, err := l.client.EnrollContext(c, s)
+		if err != nil {
+			return err
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		s.out = gc
+		s.node.sessions = append(s.node.sessions, s)
+		l.conns = append(l.conns, gc)
+		return nil
+	})
 }
 
-// disconnect closes the connections that are still open. They are reset
-// rather than shut down: nothing is in flight on them, and a sweep that
-// leaves tens of thousands of sockets in TIME_WAIT runs out of ports.
+// disconnect resets the connections that are still open: see reset.
 func (d *EventLoops) disconnect() {
 	for _, l := range d.loops {
 		// The only error is that the loop has been stopped, which closes
 		// the connections too.
 		_ = l.execute(func() {
 			for _, c := range l.conns {
-				if s, ok := c.Context().(*session); ok {
+				if s, ok := c.Context().(*session); ok { // else it is closed
 					s.lose()
 					_ = c.SetLinger(0)
 					_ = c.EventLoop().Close(c)
@@ -281,41 +284,32 @@ func (d *EventLoops) disconnect() {
 	}
 }
 
-// collect merges the shards into one measurement.
-func (d *EventLoops) collect(job Job, loops []*loop) *Measurement {
-	m := &Measurement{Step: job.Step, Latency: new(Latency)}
-	var last time.Duration
-	for _, l := range loops {
-		sh := l.shard
-		intervals := m.Intervals
-		for i, n := range sh.m.Intervals {
-			if i < len(intervals) {
-				intervals[i] += n
-			} else {
-				intervals = append(intervals, n)
-			}
-		}
-		// The loops' windows are one and the same: they are not added up.
-		sh.m.Elapsed = 0
-		last = max(last, sh.last)
-		_ = m.Merge(&sh.m) // the steps are the same
-		m.Intervals = intervals
-		m.Elapsed = job.Duration
+// loopCrew is the crew of event loops.
+type loopCrew []*loop
+
+func (c loopCrew) wait() {
+	for _, l := range c {
+		<-l.idle
 	}
-	if job.Requests > 0 {
-		m.Elapsed = max(0, last-loops[0].shard.begin)
-	}
-	m.Loops = len(loops)
-	return m
 }
 
-// FirstError returns the text of the most frequent error, "" when there was none.
-func (m *Measurement) FirstError() string {
-	var most ErrorClass
-	for _, e := range m.Errors {
-		if e.Count > most.Count || e.Count == most.Count && e.First < most.First {
-			most = e
-		}
+func (c loopCrew) replies() (n int64) {
+	for _, l := range c {
+		_ = l.execute(func() { n += l.shard.m.Received + l.shard.m.Failed })
 	}
-	return most.First
+	return n
+}
+
+func (c loopCrew) abandon() {
+	for _, l := range c {
+		_ = l.execute(func() {
+			l.sessions(func(s *session) {
+				if !s.ended {
+					l.shard.fail(timeoutError, noReply)
+					s.lose()
+				}
+			})
+			l.tell()
+		})
+	}
 }

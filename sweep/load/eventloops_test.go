@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -25,7 +25,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m,
 		// gnet keeps one worker pool for the life of the process.
 		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).purgeStaleWorkers"),
-		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).ticktock"))
+		goleak.IgnoreAnyFunction("github.com/panjf2000/ants/v2.(*poolCommon).ticktock"),
+		// redistest keeps the thread that its servers are tied to.
+		goleak.IgnoreAnyFunction("github.com/poolsweep/poolsweep/internal/redistest.init.func1.1"))
 }
 
 func startModel(t testing.TB, workers int, service time.Duration, reply ...func(string) string) *modelserver.Server {
@@ -39,32 +41,9 @@ func startModel(t testing.TB, workers int, service time.Duration, reply ...func(
 }
 
 // newDriver returns a driver of SET against addr.
-func newDriver(t testing.TB, loops int, addr string) *EventLoops {
+func newDriver(t testing.TB, n int, addr string) *EventLoops {
 	t.Helper()
-	w, err := workload.New(workload.Spec{Test: "set", ValueBytes: 3, Prefix: "p:"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d, err := NewEventLoops(loops, w, func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", addr)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return d
-}
-
-// conserved holds a measurement to Sent = Received + Failed + Lost.
-func conserved(t *testing.T, m *Measurement) {
-	t.Helper()
-	if m.Sent != m.Received+m.Failed+m.Lost {
-		t.Errorf("sent %d ≠ received %d + failed %d + lost %d", m.Sent, m.Received, m.Failed, m.Lost)
-	}
+	return loops(t, n, newWorkload(t, specOf("set")), addr)
 }
 
 // Model: X = min(N, c)/S, and by Little's law the connections are busy all
@@ -228,35 +207,42 @@ func TestNothingListens(t *testing.T) {
 }
 
 // The hot path allocates nothing: what a job allocates does not grow with
-// its requests.
+// its requests, whatever is sent and however it is counted.
 func TestRequestsAllocateNothing(t *testing.T) {
-	s := startModel(t, 0, 0)
-	d := newDriver(t, 1, s.Addr)
-	mallocs := func(requests int64) uint64 {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		if _, err := d.Run(t.Context(), Job{Step: Step{8, 4}, Requests: requests}); err != nil {
-			t.Fatal(err)
-		}
-		runtime.ReadMemStats(&after)
-		return after.Mallocs - before.Mallocs
-	}
-	mallocs(1000)
-	few, many := mallocs(1000), mallocs(101_000)
-	// The model server shares the process; its timers and the runtime may
-	// allocate a little.
-	if perRequest := float64(many) - float64(few); perRequest/100_000 > 0.01 {
-		t.Errorf("100,000 requests more: %d allocations instead of %d", many, few)
-	}
-}
-
-func newCalibrator(t testing.TB, loops int, test string) *Calibrator {
-	t.Helper()
-	w, err := workload.New(workload.Spec{Test: test, ValueBytes: 3, Prefix: "p:"})
+	specs, err := workload.Tests("all")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := NewCalibrator(loops, w)
+	zipfian := mix(t, "get=3,set=1")
+	zipfian.Keys = workload.Keys{Space: 100_000, Dist: workload.Zipfian}
+	specs = append(specs, zipfian)
+	for _, spec := range specs {
+		allocateNothing(t, spec.Name, newWorkload(t, spec))
+	}
+	allocateNothing(t, "on a cluster", newWorkload(t, zipfian, thirds()...))
+}
+
+func allocateNothing(t *testing.T, name string, w *workload.Workload) {
+	t.Helper()
+	for _, tr := range []Transport{{Loops: 1}, {}} {
+		c := startCalibrator(t, w, tr)
+		run := func(requests int64) func() {
+			return func() { mustRun(t, c.driver, Job{Step: Step{8, 4}, Requests: requests}) }
+		}
+		const more = 20_000
+		mallocs(run(1000))
+		few, many := mallocs(run(1000)), mallocs(run(1000+more))
+		// The responder shares the process; its timers and the runtime may
+		// allocate a little.
+		if perRequest := (float64(many) - float64(few)) / more; perRequest > 0.01 {
+			t.Errorf("%s, %+v: %d requests more make %d allocations instead of %d", name, tr, more, many, few)
+		}
+	}
+}
+
+func startCalibrator(t testing.TB, w *workload.Workload, tr Transport) *Calibrator {
+	t.Helper()
+	c, err := NewCalibrator(w, tr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,18 +255,35 @@ func newCalibrator(t testing.TB, loops int, test string) *Calibrator {
 }
 
 // Every request of every test is answered by the null responder, without an
-// error, at any depth.
+// error, at any depth, over any transport, whether its size is known or not.
 func TestCalibrator(t *testing.T) {
-	for _, test := range workload.Names() {
+	specs, err := workload.Tests("all")
+	if err != nil {
+		t.Fatal(err)
+	}
+	specs = append(specs, mix(t, "get=1,set=1,ping_inline=1"))
+	for _, spec := range specs {
+		calibrates(t, spec.Name, newWorkload(t, spec), Transport{Loops: 2}, Transport{})
+	}
+	w := newWorkload(t, mix(t, "get=1,mset=1"))
+	calibrates(t, "a mix", w, Transport{TLS: true}, Transport{PerRequest: true}, Transport{TLS: true, PerRequest: true})
+	parts := newWorkload(t, mix(t, "get=1,mset=1"), thirds()...)
+	calibrates(t, "a cluster", parts, Transport{Loops: 2}, Transport{}, Transport{TLS: true})
+}
+
+func calibrates(t *testing.T, name string, w *workload.Workload, transports ...Transport) {
+	t.Helper()
+	for _, tr := range transports {
+		c := startCalibrator(t, w, tr)
 		for _, depth := range []int{1, 16} {
-			m, err := newCalibrator(t, 2, test).Run(t.Context(), depth)
-			if err != nil {
-				t.Fatal(err)
+			m := mustRun(t, c.driver, Job{Step: Step{c.clients, depth}, Requests: 2000})
+			clean(t, m)
+			if m.Requests != 2000 {
+				t.Errorf("%s, %+v, depth %d: %d requests, want 2000", name, tr, depth, m.Requests)
 			}
-			conserved(t, m)
-			if m.Requests == 0 || m.Failed+m.Lost+int64(m.LostConnections) > 0 {
-				t.Errorf("%s at depth %d: %+v", test, depth, m)
-			}
+		}
+		if m, err := c.Run(t.Context(), 1); err != nil || m.Loops != tr.Loops {
+			t.Errorf("%s, %+v: %v, %+v", name, tr, err, m)
 		}
 	}
 }
@@ -289,15 +292,54 @@ func TestCalibrator(t *testing.T) {
 // reports requests a second and allocations a request.
 func BenchmarkNull(b *testing.B) {
 	for _, step := range []Step{{1, 1}, {10, 1}, {50, 1}, {100, 1}, {50, 16}} {
-		b.Run(fmt.Sprintf("clients=%d/depth=%d", step.Clients, step.Depth), func(b *testing.B) {
-			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU())) // as the command runs
-			c := newCalibrator(b, 1, "set")
-			b.ReportAllocs()
-			m, err := c.driver.Run(b.Context(), Job{Step: step, Requests: int64(b.N)})
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.ReportMetric(m.Throughput(), "requests/s")
+		b.Run(stepName(step), func(b *testing.B) {
+			benchmarkNull(b, newWorkload(b, specOf("set")), Transport{Loops: 1}, step)
 		})
 	}
+}
+
+// BenchmarkTransports is BenchmarkNull by transport.
+func BenchmarkTransports(b *testing.B) {
+	for _, tr := range []Transport{{Loops: 1}, {}, {TLS: true}, {PerRequest: true}} {
+		b.Run(fmt.Sprintf("loops=%d/tls=%v/per-request=%v", tr.Loops, tr.TLS, tr.PerRequest), func(b *testing.B) {
+			benchmarkNull(b, newWorkload(b, specOf("set")), tr, Step{50, 1})
+		})
+	}
+}
+
+func benchmarkNull(b *testing.B, w *workload.Workload, tr Transport, step Step) float64 {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU())) // as the command runs
+	c := startCalibrator(b, w, tr)
+	b.ReportAllocs()
+	m := mustRun(b, c.driver, Job{Step: step, Requests: int64(b.N)})
+	b.ReportMetric(m.Throughput(), "requests/s")
+	return m.Throughput()
+}
+
+// BenchmarkKeys compares, in alternating rounds of one run, zipfian keys with
+// uniform ones and a mix with one command: what drawing and counting cost.
+func BenchmarkKeys(b *testing.B) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU()))
+	uniform := specOf("get")
+	uniform.Keys.Space = 1_000_000
+	zipfian := uniform
+	zipfian.Keys.Dist = workload.Zipfian
+	mixed := mix(b, "get=1,set=1")
+	mixed.Keys.Space = 1_000_000
+	var qps [3][]float64
+	var drivers []Driver
+	for _, spec := range []workload.Spec{uniform, zipfian, mixed} {
+		drivers = append(drivers, startCalibrator(b, newWorkload(b, spec), Transport{Loops: 1}).driver)
+	}
+	for b.Loop() {
+		for i, d := range drivers {
+			m := mustRun(b, d, Job{Step: Step{50, 16}, Duration: 200 * time.Millisecond})
+			qps[i] = append(qps[i], m.Throughput())
+		}
+	}
+	median := func(x []float64) float64 { return slices.Sorted(slices.Values(x))[len(x)/2] }
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(median(qps[0]), "uniform-requests/s")
+	b.ReportMetric(median(qps[1])/median(qps[0]), "zipfian-ratio")
+	b.ReportMetric(median(qps[2])/median(qps[0]), "mix-ratio")
 }

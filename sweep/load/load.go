@@ -5,15 +5,20 @@
 //
 // A Driver runs one Job at a time. EventLoops is the driver for plain TCP and
 // unix sockets: gnet event loops, the cheapest way measured to keep one
-// Redis thread busy from Go (docs/design.md has the numbers). Everything that
-// is not transport, what to send next, which bytes end a reply, what counts,
-// is in session and shared by all transports.
+// Redis thread busy from Go (docs/design.md has the numbers). Conns has a
+// goroutine a connection, for what gnet cannot do: TLS, and a new connection
+// for each request. Everything that is not transport, what to send next, which
+// bytes end a reply, what counts, is in session and shared by both.
+//
+// A driver has one Endpoint, or the masters of a cluster, each of which is
+// sent the part of the workload that it owns.
 package load
 
 import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -75,6 +80,11 @@ type Measurement struct {
 	Failed   int64 `json:"failed"`   // answered with an error
 	Lost     int64 `json:"lost"`     // not answered: the connection was lost or the drain timed out
 
+	// Redirects is how often a node of a cluster said, in the whole job, that
+	// another one has the key, and was followed: MOVED and ASK. Such a request
+	// is sent again and counts once, when it is answered.
+	Redirects int64 `json:"redirects,omitempty"`
+
 	// LostConnections is how many connections ended before the job did.
 	LostConnections int `json:"lost_connections,omitempty"`
 
@@ -83,7 +93,15 @@ type Measurement struct {
 
 	// Latency has one value for each of Requests and for each error in the
 	// window: from when the batch was written to when its reply was handled.
+	// Where each request has a connection of its own, it begins before that is
+	// opened.
 	Latency *Latency `json:"latency"`
+
+	// Commands is the same by command when the workload has several, Nodes by
+	// node when there are several endpoints, in their order. The sums of
+	// either are those above.
+	Commands []Part `json:"commands,omitempty"`
+	Nodes    []Part `json:"nodes,omitempty"`
 
 	// BatchTime is the sum over the batches answered in the window of the
 	// time from writing a batch to its last reply.
@@ -94,9 +112,23 @@ type Measurement struct {
 	Intervals []int64 `json:"intervals_100ms,omitempty"`
 
 	// Connect is how long opening the connections took; Loops how many
-	// event loops drove them.
+	// event loops drove them, 0 where each had a goroutine.
 	Connect time.Duration `json:"connect_ns"`
 	Loops   int           `json:"loops"`
+
+	// Agents are the generators of a fleet, nil when there was but this one.
+	Agents []Agent `json:"agents,omitempty"`
+}
+
+// A Part is what became of some of the requests of a Measurement inside the
+// window: those of one command, or those that one node answered.
+type Part struct {
+	Name     string   `json:"name"`              // of the command; address of the node
+	Clients  int      `json:"clients,omitempty"` // connections to the node
+	Requests int64    `json:"requests"`          // answered without an error
+	Failed   int64    `json:"failed,omitempty"`  // answered with an error
+	Nulls    int64    `json:"nulls,omitempty"`   // of Requests, answered with a null
+	Latency  *Latency `json:"latency"`
 }
 
 // An ErrorClass is what a number of requests was answered with.
@@ -156,6 +188,7 @@ func (m *Measurement) Merge(o *Measurement) error {
 	m.Received += o.Received
 	m.Failed += o.Failed
 	m.Lost += o.Lost
+	m.Redirects += o.Redirects
 	m.LostConnections += o.LostConnections
 	m.BytesOut += o.BytesOut
 	m.BytesIn += o.BytesIn
@@ -167,7 +200,37 @@ func (m *Measurement) Merge(o *Measurement) error {
 		m.addError(class, e)
 	}
 	m.Latency.Merge(o.Latency)
+	m.Commands = mergeParts(m.Commands, o.Commands)
+	m.Nodes = mergeParts(m.Nodes, o.Nodes)
+	m.Agents = mergeAgents(m.Agents, o.Agents)
 	return nil
+}
+
+// mergeParts adds the parts of o to those of the same name in m. Connections
+// are not added: they are those of one step.
+func mergeParts(m, o []Part) []Part {
+	for _, p := range o {
+		i := slices.IndexFunc(m, func(q Part) bool { return q.Name == p.Name })
+		if i < 0 {
+			m = append(m, p.clone())
+			continue
+		}
+		q := &m[i]
+		q.Clients = max(q.Clients, p.Clients)
+		q.Requests += p.Requests
+		q.Failed += p.Failed
+		q.Nulls += p.Nulls
+		q.Latency.Merge(p.Latency)
+	}
+	return m
+}
+
+// clone returns a copy that shares nothing with p.
+func (p Part) clone() Part {
+	l := new(Latency)
+	l.Merge(p.Latency)
+	p.Latency = l
+	return p
 }
 
 // Clone returns a copy that shares nothing with m.
@@ -177,6 +240,9 @@ func (m *Measurement) Clone() *Measurement {
 	c.Intervals = append([]int64(nil), m.Intervals...)
 	c.Latency = new(Latency)
 	c.Latency.Merge(m.Latency)
+	c.Commands = mergeParts(nil, m.Commands)
+	c.Nodes = mergeParts(nil, m.Nodes)
+	c.Agents = slices.Clone(m.Agents)
 	return &c
 }
 
@@ -190,4 +256,15 @@ func (m *Measurement) addError(class string, e ErrorClass) {
 	}
 	have.Count += e.Count
 	m.Errors[class] = have
+}
+
+// FirstError returns the text of the most frequent error, "" when there was none.
+func (m *Measurement) FirstError() string {
+	var most ErrorClass
+	for _, e := range m.Errors {
+		if e.Count > most.Count || e.Count == most.Count && e.First < most.First {
+			most = e
+		}
+	}
+	return most.First
 }

@@ -2,111 +2,219 @@ package load
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
-	"fmt"
+	"math/big"
 	"net"
-	"runtime"
+	"sync"
 	"time"
 
 	"github.com/panjf2000/gnet/v2"
-
-	"github.com/poolsweep/poolsweep/sweep/workload"
 )
 
-// A Calibrator measures what the event loops can drive when the server costs
-// nothing: it runs them against a null responder on loopback, one event loop
-// that counts the bytes of requests and answers with ready replies. Near this
-// ceiling the generator is the limit, whatever its CPU says: a loop polls, so
-// that its CPU reads near 100 % long before it has no time left.
-type Calibrator struct {
-	driver   *EventLoops
-	listener net.Listener
-	null     *gnet.Client
-}
-
-// calibrationClients is how many connections each loop gets: more do not make
-// it faster.
-const calibrationClients = 50
-
-// NewCalibrator prepares the calibration of n event loops that send w.
-func NewCalibrator(n int, w *workload.Workload) (*Calibrator, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("calibrating the generator: %w", err)
-	}
-	c := &Calibrator{listener: l}
-	c.null, err = startClient(&nullHandler{command: w.CommandBytes(), reply: w.Reply()},
-		max(1, min(n, runtime.NumCPU()-n)))
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("calibrating the generator: %w", err), l.Close())
-	}
-	go c.accept()
-	c.driver, err = NewEventLoops(n, w, func(ctx context.Context) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", l.Addr().String())
-	})
-	if err != nil {
-		return nil, errors.Join(err, c.null.Stop(), l.Close())
-	}
-	return c, nil
-}
-
-// accept hands connections to the null responder's event loop.
-func (c *Calibrator) accept() {
-	for {
-		nc, err := c.listener.Accept()
-		if err != nil {
-			return
-		}
-		if _, err := c.null.EnrollContext(nc, new(nullConn)); err != nil {
-			return
-		}
-	}
-}
-
-// Run drives the null responder at the pipeline depth for a moment.
-func (c *Calibrator) Run(ctx context.Context, depth int) (*Measurement, error) {
-	m, err := c.driver.Run(ctx, Job{
-		Step:     Step{Clients: calibrationClients * len(c.driver.loops), Depth: depth},
-		Warmup:   40 * time.Millisecond,
-		Duration: 100 * time.Millisecond,
-	})
-	if err != nil && ctx.Err() == nil {
-		err = fmt.Errorf("calibrating the generator: %w", err)
-	}
-	return m, err
-}
-
-// Close ends the event loops and the responder.
-func (c *Calibrator) Close() error {
-	return errors.Join(c.driver.Close(), c.listener.Close(), c.null.Stop())
-}
-
-// A nullHandler answers every command bytes with a reply.
-type nullHandler struct {
-	gnet.BuiltinEventEngine
-	command int
+// A null answers every command with the same reply.
+type null struct {
+	command int // its size, 0 when it varies
 	reply   []byte
 }
 
-// A nullConn is a connection of the responder.
+// A nullConn is a connection of a responder.
 type nullConn struct {
-	partial int    // bytes of a command that have come
-	out     []byte // replies, as many as were ever needed at once
+	partial int            // bytes of a command that have come, when all are of one size
+	scan    commandScanner // when they are not
+	out     []byte         // replies, as many as were ever needed at once
+}
+
+// answer returns the replies to the commands that end in data.
+func (n *null) answer(c *nullConn, data []byte) ([]byte, error) {
+	commands := 0
+	if n.command > 0 {
+		c.partial += len(data)
+		commands = c.partial / n.command
+		c.partial %= n.command
+	} else {
+		for len(data) > 0 {
+			k, done, err := c.scan.Scan(data)
+			if err != nil {
+				return nil, err
+			}
+			if done {
+				commands++
+			}
+			data = data[k:]
+		}
+	}
+	for len(c.out) < commands*len(n.reply) {
+		c.out = append(c.out, n.reply...)
+	}
+	return c.out[:commands*len(n.reply)], nil
+}
+
+// A loopResponder is a null responder on event loops.
+type loopResponder struct {
+	gnet.BuiltinEventEngine
+	null
+	listener net.Listener
+	client   *gnet.Client
+}
+
+func startLoopResponder(n null, loops int) (*loopResponder, error) {
+	r := &loopResponder{null: n}
+	var err error
+	if r.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return nil, err
+	}
+	if r.client, err = startClient(r, loops); err != nil {
+		return nil, errors.Join(err, r.listener.Close())
+	}
+	go r.accept()
+	return r, nil
+}
+
+// accept hands connections to the event loops.
+func (r *loopResponder) accept() {
+	for {
+		nc, err := r.listener.Accept()
+		if err != nil {
+			return
+		}
+		if _, err := r.client.EnrollContext(nc, new(nullConn)); err != nil {
+			return
+		}
+	}
 }
 
 // OnTraffic answers the commands that have come whole.
-func (h *nullHandler) OnTraffic(c gnet.Conn) gnet.Action {
+func (r *loopResponder) OnTraffic(c gnet.Conn) gnet.Action {
 	data, err := c.Next(-1)
 	if err != nil {
 		return gnet.Close
 	}
-	nc := c.Context().(*nullConn)
-	nc.partial += len(data)
-	n := nc.partial / h.command
-	nc.partial %= h.command
-	for len(nc.out) < n*len(h.reply) {
-		nc.out = append(nc.out, h.reply...)
+	out, err := r.answer(c.Context().(*nullConn), data)
+	if err != nil {
+		return gnet.Close
 	}
-	_, _ = c.Write(nc.out[:n*len(h.reply)])
+	_, _ = c.Write(out)
 	return gnet.None
+}
+
+func (r *loopResponder) Close() error {
+	return errors.Join(r.listener.Close(), r.client.Stop())
+}
+
+// A connResponder is a null responder with a goroutine a connection.
+type connResponder struct {
+	null
+	listener net.Listener
+
+	mu      sync.Mutex
+	conns   map[net.Conn]bool
+	closed  bool
+	running sync.WaitGroup
+}
+
+// startConnResponder starts a responder that speaks TLS when there is a
+// configuration for it.
+func startConnResponder(n null, c *tls.Config) (*connResponder, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	if c != nil {
+		l = tls.NewListener(l, c)
+	}
+	r := &connResponder{null: n, listener: l, conns: make(map[net.Conn]bool)}
+	r.running.Go(r.accept)
+	return r, nil
+}
+
+func (r *connResponder) accept() {
+	for {
+		c, err := r.listener.Accept()
+		if err != nil {
+			return
+		}
+		r.mu.Lock()
+		if r.closed {
+			reset(c)
+		}
+		r.conns[c] = true
+		r.mu.Unlock()
+		r.running.Go(func() { r.serve(c) })
+	}
+}
+
+// serve answers what comes over one connection.
+func (r *connResponder) serve(c net.Conn) {
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.conns, c)
+		reset(c)
+	}()
+	var nc nullConn
+	in := make([]byte, minRead)
+	for {
+		n, err := c.Read(in)
+		if err != nil {
+			return
+		}
+		out, err := r.answer(&nc, in[:n])
+		if err != nil {
+			return
+		}
+		if _, err := c.Write(out); err != nil {
+			return
+		}
+		in = grown(in, n)
+	}
+}
+
+func (r *connResponder) Close() error {
+	err := r.listener.Close()
+	r.mu.Lock()
+	r.closed = true
+	for c := range r.conns {
+		reset(c)
+	}
+	r.mu.Unlock()
+	r.running.Wait()
+	return err
+}
+
+// selfSigned returns the configuration of a server with a certificate that
+// nobody has signed and nothing keeps.
+func selfSigned() (*tls.Config, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: now.Add(-time.Hour), NotAfter: now.AddDate(1, 0, 0)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}, nil
+}
+
+// tlsDialer adds TLS to what dial opens. The responder is our own, so that its
+// certificate need not be looked at.
+func tlsDialer(dial func(context.Context) (net.Conn, error)) func(context.Context) (net.Conn, error) {
+	return func(ctx context.Context) (net.Conn, error) {
+		nc, err := dial(ctx)
+		if err != nil {
+			return nil, err
+		}
+		c := tls.Client(nc, &tls.Config{InsecureSkipVerify: true})
+		if err := c.HandshakeContext(ctx); err != nil {
+			reset(nc)
+			return nil, err
+		}
+		return c, nil
+	}
 }

@@ -44,11 +44,15 @@ func BenchmarkPeer(b *testing.B) {
 		b.Fatal(err)
 	}
 	target.Password = probe.Secret{}
-	w, err := workload.New(workload.Spec{Test: "set", ValueBytes: 3, Prefix: "p:"})
+	w, err := workload.New(workload.Spec{
+		Name: "SET", Prefix: "p:",
+		Commands: []workload.Command{{Name: "SET", Args: []string{"SET", "__key__", "__data__"}}},
+		Values:   workload.Values{Sizes: []workload.Size{{Min: 3, Max: 3}}},
+	})
 	if err != nil {
 		b.Fatal(err)
 	}
-	d, err := load.NewEventLoops(1, w, target.Dial)
+	d, err := load.NewEventLoops(1, w, load.Endpoint{Addr: target.Addr(), Dial: target.Dial})
 	if err != nil {
 		b.Fatal(err)
 	}

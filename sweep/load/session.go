@@ -1,7 +1,9 @@
 package load
 
 import (
-	"bytes"
+	"io"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/poolsweep/poolsweep/internal/resp"
@@ -15,29 +17,69 @@ import (
 // between two requests: what the generator itself makes a request wait is in
 // the latency.
 type session struct {
-	shard   *shard
-	scan    resp.Scanner
-	open    int           // requests in flight
-	start   time.Duration // when the batch was written
-	counted bool          // the batch was taken from the shard's quota
-	ended   bool          // the session has sent its last batch, or its connection is lost
+	shard *shard
+	node  *node     // whose connection it is
+	out   io.Writer // to it; only event loops need it here
+	scan  resp.Scanner
+
+	size  int           // requests in the batch
+	open  int           // those of them without an answer
+	due   int           // those of them whose reply comes over this connection
+	start time.Duration // when the batch was written
+	kinds []uint8       // command of each; empty when there is but one
+	batch []byte        // its bytes, where the shard keeps them
+
+	counted bool // the batch was taken from the quota
+	ended   bool // the session has sent its last batch, or its connection is lost
+	lost    bool // its connection is lost, or given up
+
+	// Requests written to the connection and replies read from it, guests
+	// included.
+	written, read int64
+	guests        []guest // on their way, in the order of their replies
 }
 
-// A shard is what the sessions of one event loop share: the window, the
-// source of requests and the counts. Only that loop touches it, so that
-// nothing is locked; shards are merged when the job is over. Times are
-// durations since the job's origin.
+// A node is one of the servers that the sessions of a shard are connected to.
+type node struct {
+	index    int // of its endpoint
+	addr     string
+	source   *workload.Source
+	sessions []*session // those that can take guests
+	turn     int        // which of them had the last one
+}
+
+// A run is what all shards of a job have in common.
+type run struct {
+	depth   int
+	quota   atomic.Int64 // requests still to be sent in the window, when it has no end
+	stopped atomic.Bool  // nothing more is to be sent
+}
+
+// take takes up to n requests from the quota.
+func (r *run) take(n int) int {
+	left := r.quota.Add(-int64(n))
+	return max(0, n+int(min(0, left)))
+}
+
+// A shard is what the sessions of one goroutine share: the window, the nodes
+// with the sources of requests, and the counts. Only that goroutine touches
+// it, so that nothing is locked; shards are merged when the job is over. Times
+// are durations since the job's origin.
 type shard struct {
-	depth      int
-	source     *workload.Source
+	run        *run
+	nodes      []*node
+	cluster    bool          // nodes redirect
+	keep       bool          // redirects are followed: sessions keep their batches
+	mixed      bool          // there are several commands
 	begin, end time.Duration // the window; end is 0 when a quota ends it
-	quota      int64         // requests still to be sent in the window, when end is 0
-	stopped    bool          // nothing more is to be sent
 	batch      []byte        // the bytes of the batch being sent
+	passing    []byte        // the bytes of a guest being sent
 
 	active int           // sessions that have not ended
 	last   time.Duration // when the last counted reply came
+	ready  []*session    // whose last answer came over another connection
 
+	ledger
 	m Measurement
 }
 
@@ -45,28 +87,35 @@ type shard struct {
 // the shard calls next, or nil when the session has sent its last.
 func (s *session) next(now time.Duration) []byte {
 	sh := s.shard
-	n := sh.depth
+	n := sh.run.depth
 	s.counted = false
 	switch {
-	case sh.stopped:
+	case sh.run.stopped.Load():
 		n = 0
 	case now < sh.begin, sh.end > 0:
 	default:
-		n = int(min(int64(n), sh.quota))
-		sh.quota -= int64(n)
+		n = sh.run.take(n)
 		s.counted = true
 	}
 	if n == 0 {
 		s.finish()
 		return nil
 	}
-	sh.batch = sh.source.Append(sh.batch[:0], n)
-	s.open, s.start = n, now
+	batch := &sh.batch
+	if sh.keep {
+		batch = &s.batch
+	}
+	*batch = s.node.source.Append((*batch)[:0], n)
+	if sh.mixed {
+		s.kinds = append(s.kinds[:0], s.node.source.Kinds()...)
+	}
+	s.size, s.open, s.due, s.start = n, n, n, now
+	s.written += int64(n)
 	sh.m.Sent += int64(n)
 	if s.counted || now >= sh.begin && now < sh.end {
-		sh.m.BytesOut += int64(len(sh.batch))
+		sh.m.BytesOut += int64(len(*batch))
 	}
-	return sh.batch
+	return *batch
 }
 
 // receive takes bytes that arrived at time now and reports whether the batch
@@ -78,38 +127,48 @@ func (s *session) receive(now time.Duration, data []byte) (answered bool, err er
 	if in {
 		sh.m.BytesIn += int64(len(data))
 	}
-	var ok, failed int64
+	before := s.open
+	var o outcome
 	for len(data) > 0 && err == nil {
 		var n int
 		var done bool
 		n, done, err = s.scan.Scan(data)
 		data = data[n:]
-		switch {
-		case !done || s.scan.Kind() == '>':
+		if !done || s.scan.Kind() == '>' {
 			continue // a push message answers no request
-		case s.open == 0:
+		}
+		s.read++
+		if len(s.guests) > 0 && s.guests[0].at == s.read {
+			s.serve(now)
+			continue
+		}
+		if s.due == 0 {
 			err = &resp.SyntaxError{Text: "a reply that no request was sent for"}
 			continue
-		case s.scan.IsError():
-			failed++
-			sh.countError(in, s.scan.ErrorText())
-		default:
-			ok++
-			if in && s.scan.Null() {
-				sh.m.Nulls++
-			}
+		}
+		index := s.size - s.due
+		s.due--
+		if sh.cluster && s.redirect(now, guest{home: s, index: index}) {
+			continue // it will be answered elsewhere
 		}
 		s.open--
-	}
-	sh.m.Received += ok
-	sh.m.Failed += failed
-	if in && ok+failed > 0 {
-		sh.count(now, s.start, ok, failed)
-		if s.open == 0 {
-			sh.m.BatchTime += now - s.start
+		o.add(&s.scan)
+		if s.scan.IsError() {
+			sh.countError(in, s.scan.ErrorText())
+		}
+		if len(s.kinds) > 0 {
+			sh.count(now, s, s.node, s.kinds[index], o)
+			o = outcome{}
 		}
 	}
-	return s.open == 0 && ok+failed > 0, err
+	if o != (outcome{}) {
+		sh.count(now, s, s.node, 0, o)
+	}
+	answered = before > 0 && s.open == 0
+	if in && answered {
+		sh.m.BatchTime += now - s.start
+	}
+	return answered, err
 }
 
 // inWindow reports whether what arrives at time now counts.
@@ -120,41 +179,42 @@ func (s *session) inWindow(now time.Duration) bool {
 	return now >= s.shard.begin && now < s.shard.end
 }
 
-// count adds replies to the window's counts.
-func (sh *shard) count(now, start time.Duration, ok, failed int64) {
+// An outcome is what some requests were answered with.
+type outcome struct {
+	ok, failed, nulls int32 // nulls are some of ok
+}
+
+// add adds the reply just completed.
+func (o *outcome) add(s *resp.Scanner) {
+	switch {
+	case s.IsError():
+		o.failed++
+	case s.Null():
+		o.nulls++
+		fallthrough
+	default:
+		o.ok++
+	}
+}
+
+// count adds requests of one command of a session, all answered by the node at
+// time now.
+func (sh *shard) count(now time.Duration, s *session, n *node, kind uint8, o outcome) {
+	ok := int64(o.ok)
+	sh.m.Received += ok
+	sh.m.Failed += int64(o.failed)
+	if !s.inWindow(now) {
+		return
+	}
 	sh.last = now
 	sh.m.Requests += ok
-	sh.m.Latency.record(now-start, ok+failed)
+	sh.m.Nulls += int64(o.nulls)
+	sh.enter(entry{outcome: o, latency: now - s.start, node: uint16(n.index), kind: kind})
 	i := int((now - sh.begin) / interval)
 	for len(sh.m.Intervals) <= i {
 		sh.m.Intervals = append(sh.m.Intervals, 0)
 	}
 	sh.m.Intervals[i] += ok
-}
-
-// maxClasses bounds how many kinds of error are told apart.
-const maxClasses = 16
-
-// countError adds an error reply to its class, the first word of its text.
-func (sh *shard) countError(in bool, text []byte) {
-	if !in {
-		return
-	}
-	class := text
-	if i := bytes.IndexByte(text, ' '); i > 0 {
-		class = text[:i]
-	}
-	e, known := sh.m.Errors[string(class)] // does not allocate
-	if known {
-		e.Count++
-		sh.m.Errors[string(class)] = e
-		return
-	}
-	name := string(class[:min(len(class), 40)])
-	if len(sh.m.Errors) >= maxClasses {
-		name = "other"
-	}
-	sh.m.addError(name, ErrorClass{1, string(text[:min(len(text), 200)])})
 }
 
 // finish ends the session; it may be called again.
@@ -165,14 +225,32 @@ func (s *session) finish() {
 	}
 }
 
-// lose ends the session because its connection is gone: what was in flight
-// is lost.
+// drop gives up what is in flight on the connection, which is gone: it is lost.
+func (s *session) drop() {
+	sh := s.shard
+	for _, g := range s.guests {
+		if h := g.home; h != nil && !h.lost {
+			sh.m.Lost++
+			h.open--
+			if h != s && h.open == 0 {
+				sh.ready = append(sh.ready, h)
+			}
+		}
+	}
+	s.guests = slices.Delete(s.guests, 0, len(s.guests))
+	sh.m.Lost += int64(s.open)
+	s.open, s.due = 0, 0
+}
+
+// lose ends the session because its connection is gone.
 func (s *session) lose() {
-	if s.ended {
+	if s.lost {
 		return
 	}
-	s.shard.m.Lost += int64(s.open)
-	s.shard.m.LostConnections++
-	s.open = 0
-	s.finish()
+	s.drop()
+	s.lost = true
+	if !s.ended {
+		s.shard.m.LostConnections++
+		s.finish()
+	}
 }

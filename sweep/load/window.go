@@ -2,7 +2,6 @@ package load
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -12,12 +11,24 @@ import (
 // that a server of use has.
 const drainTimeout = 10 * time.Second
 
+// noReply is the text of the error when that time is up.
+var noReply = "no reply within " + drainTimeout.String()
+
+// A crew drives the sessions of a job: event loops, or a goroutine a
+// connection.
+type crew interface {
+	wait()          // until no session is active any more
+	replies() int64 // how many have come so far, about
+	abandon()       // gives up the sessions that still wait for replies
+}
+
 // A window watches over a job from its first request to its last reply: it
 // calls the job's hooks and cuts short what would never end. begin and end
 // are durations since origin; end is 0 when a quota ends the window.
 type window struct {
 	job        Job
-	loops      []*loop
+	run        *run
+	crew       crew
 	origin     time.Time
 	begin, end time.Duration
 	hooks      sync.WaitGroup
@@ -29,9 +40,7 @@ func (w *window) wait(ctx context.Context) error {
 	defer w.hooks.Wait()
 	idle := make(chan struct{})
 	go func() {
-		for _, l := range w.loops {
-			<-l.idle
-		}
+		w.crew.wait()
 		close(idle)
 	}()
 	if w.until(ctx, idle, w.begin) {
@@ -73,10 +82,7 @@ func (w *window) quota(ctx context.Context, idle <-chan struct{}) {
 	replies := int64(-1)
 	for {
 		before := replies
-		replies = 0
-		for _, l := range w.loops {
-			_ = l.execute(func() { replies += l.shard.m.Received + l.shard.m.Failed })
-		}
+		replies = w.crew.replies()
 		if replies == before || w.until(ctx, idle, time.Since(w.origin)+drainTimeout) {
 			return
 		}
@@ -86,31 +92,14 @@ func (w *window) quota(ctx context.Context, idle <-chan struct{}) {
 // cut ends the load, waits for the replies still due and gives up those that
 // do not come.
 func (w *window) cut(ctx context.Context, idle <-chan struct{}) error {
-	for _, l := range w.loops {
-		_ = l.execute(func() { l.shard.stopped = true })
-	}
+	w.run.stopped.Store(true)
 	timer := time.NewTimer(drainTimeout)
 	defer timer.Stop()
 	select {
 	case <-idle:
 	case <-timer.C:
-		w.abandon()
+		w.crew.abandon()
 		<-idle
 	}
 	return context.Cause(ctx)
-}
-
-// abandon gives up the sessions that still wait for replies.
-func (w *window) abandon() {
-	for _, l := range w.loops {
-		_ = l.execute(func() {
-			for _, c := range l.conns {
-				if s, ok := c.Context().(*session); ok && !s.ended {
-					l.shard.m.addError("timeout", ErrorClass{1, fmt.Sprintf("no reply within %v", drainTimeout)})
-					s.lose()
-				}
-			}
-			l.tell()
-		})
-	}
 }
