@@ -22,6 +22,13 @@ type Analysis struct {
 	// Reason says why there is no answer, a clause; empty when there is one.
 	Reason string `json:"reason"`
 
+	// RoundTrip is the shortest round trip to the idle server, R_min, in
+	// seconds, and IdleClients X*·R_min, the connections that would be busy
+	// at the plateau's throughput if no request ever waited. Both are unknown
+	// when the round trip is; see Little (1961).
+	RoundTrip   Quantity `json:"idle_round_trip_s"`
+	IdleClients Quantity `json:"idle_clients"`
+
 	Steps          []Step         `json:"steps"` // by clients
 	Noise          Noise          `json:"noise"`
 	Knee           Knee           `json:"knee"`
@@ -90,6 +97,8 @@ func Analyze(c Curve, o Options) *Analysis {
 		Tolerance: o.tolerance(),
 		Goal:      cmp.Or(o.Goal, GoalKnee),
 		Noise:     t.noise,
+
+		RoundTrip: Unknown(), IdleClients: Unknown(),
 	}
 	if len(t.points) == 0 {
 		a.Reason = "nothing was measured"
@@ -100,6 +109,7 @@ func Analyze(c Curve, o Options) *Analysis {
 		if t.dropped > 0 {
 			a.Warnings = []Warning{t.unusable()}
 		}
+		a.fillLists()
 		return a
 	}
 	f, r := t.find(a.Tolerance)
@@ -107,6 +117,10 @@ func Analyze(c Curve, o Options) *Analysis {
 	a.Steps = t.steps()
 	a.Knee = t.knee(f, a.Tolerance)
 	a.USL = t.usl()
+	if c.IdleRoundTrip > 0 {
+		a.RoundTrip = Quantity(c.IdleRoundTrip)
+		a.IdleClients = a.Knee.Plateau * a.RoundTrip / Quantity(t.depth)
+	}
 	a.Bottleneck = t.bottleneck(f)
 	contested := t.contested(&a.Knee, f, r, gates)
 	if cause := a.Bottleneck.Cause; cause != CauseGenerator && cause != CauseSharedCPU {
@@ -119,7 +133,29 @@ func Analyze(c Curve, o Options) *Analysis {
 	}
 	a.Recommendation = recommend(c, a.Knee, o)
 	a.Warnings = append(a.warnings(t, f, contested, c.Limit), gates...)
+	a.fillLists()
 	return a
+}
+
+// fillLists makes lists without entries empty instead of nil, so that they are
+// [] in JSON and not null, which would mean unknown.
+func (a *Analysis) fillLists() {
+	fill(&a.Steps)
+	fill(&a.Warnings)
+	fill(&a.Bottleneck.Evidence)
+	for i := range a.Steps {
+		fill(&a.Steps[i].Invalid)
+	}
+	for _, levels := range []*[]int{&a.Next.Extend, &a.Next.Below, &a.Next.Between, &a.Next.Repeat} {
+		fill(levels)
+	}
+	fill(&a.Next.Why)
+}
+
+func fill[E any](list *[]E) {
+	if *list == nil {
+		*list = []E{}
+	}
 }
 
 // tolerance returns δ.

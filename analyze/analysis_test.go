@@ -2,9 +2,11 @@ package analyze
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -136,6 +138,44 @@ func TestAnalysisJSON(t *testing.T) {
 			t.Errorf("%s (-before +after JSON):\n%s", file, diff)
 		}
 	}
+}
+
+// TestListsAreNotNil: no list of an analysis is null in JSON, however little
+// there is in it.
+func TestListsAreNotNil(t *testing.T) {
+	check := func(t *rapid.T, c Curve) {
+		if path := nilList("Analysis", reflect.ValueOf(Analyze(c, Options{}))); path != "" {
+			t.Fatalf("%s is nil", path)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		check(t, Curve{})
+		check(t, curves(t))
+	})
+}
+
+// nilList returns the path of a nil slice in v, "" when there is none.
+func nilList(path string, v reflect.Value) string {
+	switch v.Kind() {
+	case reflect.Pointer:
+		return nilList(path, v.Elem())
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if found := nilList(path+"."+v.Type().Field(i).Name, v.Field(i)); found != "" {
+				return found
+			}
+		}
+	case reflect.Slice:
+		if v.IsNil() {
+			return path
+		}
+		for i := range v.Len() {
+			if found := nilList(fmt.Sprintf("%s[%d]", path, i), v.Index(i)); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
 }
 
 // TestAnalyzeNothing: an analysis of nothing says so and nothing else.
@@ -337,5 +377,26 @@ func TestSpikeIsNoPeak(t *testing.T) {
 		if k.Apparent != tt.knee || k.Peak != tt.peak || k.Spike != tt.spike {
 			t.Errorf("%s: knee %d, peak %d, spike %d; want %d, %d, %d", tt.name, k.Apparent, k.Peak, k.Spike, tt.knee, tt.peak, tt.spike)
 		}
+	}
+}
+
+// What an idle round trip says: by Little's law 100,000 requests/s of 0.05 ms
+// each keep 5 connections busy.
+func TestIdleRoundTrip(t *testing.T) {
+	c := Curve{IdleRoundTrip: 50e-6}
+	for _, n := range []int{10, 20, 40, 80, 160} {
+		x := 100_000 * min(1, float64(n)/20)
+		c.Points = append(c.Points, Point{Clients: n, Trials: []Trial{plainTrial(x), plainTrial(x), plainTrial(x)}})
+	}
+	a := Analyze(c, Options{})
+	if math.Abs(float64(a.IdleClients)-5) > .1 {
+		t.Errorf("%v connections are busy, want 5", a.IdleClients)
+	}
+	if text := strings.Join(a.Sentences(), "\n"); !strings.Contains(text, "Idle: a round trip takes 0.05 ms at least; 5 connections would be busy") {
+		t.Errorf("the sentences are %s", text)
+	}
+	c.IdleRoundTrip = 0
+	if a := Analyze(c, Options{}); a.RoundTrip.Known() || a.IdleClients.Known() {
+		t.Errorf("without a round trip: %v, %v", a.RoundTrip, a.IdleClients)
 	}
 }

@@ -59,6 +59,10 @@ type Curve struct {
 	Nodes int
 	Node  string
 
+	// IdleRoundTrip is the shortest round trip to the idle server, in
+	// seconds; 0 when it is unknown.
+	IdleRoundTrip float64
+
 	// Limit names what keeps the sweep from going to more clients
 	// ("--max-clients 400", "the server's maxclients"); empty when nothing
 	// does or nothing is known of it.
@@ -117,6 +121,11 @@ type Load struct {
 	GeneratorWait    Quantity // its threads ready to run, but waiting for a core
 	GeneratorLoops   int      // event loops, each can use one core; 0 is unknown
 	GeneratorCeiling Quantity // requests/s that these loops reach against a null responder
+
+	// Generator names the agent of a fleet that was nearest to its own
+	// ceiling, which is then that of the fleet: reached when this one has
+	// reached it. Empty when there was but one generator.
+	Generator string
 
 	SharedHost bool     // generator and server are on one machine
 	HostCPU    Quantity // that host, all processes

@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -235,6 +236,9 @@ func (s site) generatorFull() string {
 	}
 	if l.GeneratorCeiling > 0 {
 		if reached := Quantity(s.qps) / l.GeneratorCeiling; reached > ceilingShare {
+			if l.Generator != "" {
+				return fmt.Sprintf("%s of the fleet at %s of what it can give, at %s", l.Generator, percent(reached), s.where())
+			}
 			return fmt.Sprintf("generator at %s of the %s requests/s it can give, at %s",
 				percent(reached), thousands(float64(l.GeneratorCeiling)), s.where())
 		}
@@ -351,7 +355,7 @@ func (s site) facts() []string {
 		add(l.ServerIO, "server io-threads %.2f cores at %s", l.ServerIO)
 	}
 	if l.GeneratorCeiling > 0 {
-		add(l.GeneratorCeiling, "generator at %s of its ceiling at %s", percent(Quantity(s.qps)/l.GeneratorCeiling))
+		add(l.GeneratorCeiling, "%s at %s of its ceiling at %s", cmp.Or(l.Generator, "generator"), percent(Quantity(s.qps)/l.GeneratorCeiling))
 	}
 	add(l.GeneratorCPU, "generator %.2f cores at %s", l.GeneratorCPU)
 	if l.HostCores > 0 {

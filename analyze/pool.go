@@ -307,19 +307,8 @@ func (r *Recommendation) spread() {
 // was needed: connections beyond it are there because the processes do not
 // share theirs. A pool that was clipped too far is no longer feasible.
 func (r *Recommendation) predict(x capacity, lambda, slo float64) {
-	q := x.queue(lambda, min(r.Need, r.Pool))
-	used := q.utilisation()
-	r.Load.Rate, r.Load.Utilisation = Quantity(lambda), Quantity(used)
-	if used < 1 {
-		r.Load.Busy = Quantity(q.busy())
-		r.Load.WaitProbability = Quantity(q.waitProbability())
-		r.Load.Wait = Quantity(q.wait())
-		r.Load.Wait99 = Quantity(q.waitQuantile(.99))
-		r.Load.Response = Quantity(q.wait() + q.service())
-		if len(x.p99) > 0 {
-			r.Load.Response99 = r.Load.Wait99 + Quantity(x.p99At(float64(q.c)))
-		}
-	}
+	r.Load = x.predict(lambda, min(r.Need, r.Pool))
+	used := float64(r.Load.Utilisation)
 	switch {
 	case used > maxUtilisation*(1+rounding):
 		r.Feasible = false
@@ -328,6 +317,38 @@ func (r *Recommendation) predict(x capacity, lambda, slo float64) {
 		r.Feasible = false
 		r.Reason += fmt.Sprintf("; with these the p99 would be %s", milliseconds(r.Load.Response99))
 	}
+}
+
+// Forecast returns what rate requests/s lead to with a pool of n connections,
+// n ≥ 1, to the server whose curve is c and in which Analyze has found the knee
+// k. All of it is unknown when no knee is named, and all but the utilisation
+// when the rate is more than the pool carries.
+func Forecast(c Curve, k Knee, n int, rate float64) Prediction {
+	if k.Clients == 0 {
+		return unknownPrediction()
+	}
+	return newCapacity(newTable(c), k).predict(rate, n)
+}
+
+// predict is Forecast for one capacity. From a utilisation of 1 on there is no
+// equilibrium to be predicted.
+func (x capacity) predict(lambda float64, n int) Prediction {
+	q := x.queue(lambda, n)
+	used := q.utilisation()
+	p := unknownPrediction()
+	p.Rate, p.Utilisation = Quantity(lambda), Quantity(used)
+	if used >= 1 {
+		return p
+	}
+	p.Busy = Quantity(q.busy())
+	p.WaitProbability = Quantity(q.waitProbability())
+	p.Wait = Quantity(q.wait())
+	p.Wait99 = Quantity(q.waitQuantile(.99))
+	p.Response = Quantity(q.wait() + q.service())
+	if len(x.p99) > 0 {
+		p.Response99 = p.Wait99 + Quantity(x.p99At(float64(q.c)))
+	}
+	return p
 }
 
 // advise fills the settings that come with a pool size.

@@ -26,6 +26,10 @@ func (a *Analysis) Sentences() []string {
 				count(a.Knee.Ceiling, "client"), count(a.last().Clients, "client"), percent(1-Quantity(a.last().Adjusted)/a.Knee.PeakQPS)))
 		}
 		s = append(s, a.confidenceSentence())
+		if a.RoundTrip > 0 {
+			s = append(s, fmt.Sprintf("Idle: a round trip takes %s at least; %s would be busy at the plateau's throughput if no request ever waited.",
+				milliseconds(a.RoundTrip), count(roundUp(float64(a.IdleClients)), "connection")))
+		}
 	} else {
 		s = append(s, "No knee can be named: "+a.Reason+".")
 		best := a.row(a.Knee.Peak)

@@ -110,6 +110,11 @@ const (
 	// GateUnsteady: the throughput had not settled during the trial. Measure
 	// longer.
 	GateUnsteady = "unsteady"
+
+	// GateVoid: an agent of the fleet was lost, or the connection to NATS was
+	// cut, and the slice was measured again with the agents that were left.
+	// See why; fewer agents reach less.
+	GateVoid = "agent-lost"
 )
 
 // gateTexts says what each gate found, to follow "2 trials at 10, 20 clients: ".
@@ -124,6 +129,7 @@ var gateTexts = []struct{ code, text string }{
 	{GateOtherClients, "other clients sent more than 1 % of the commands"},
 	{GateHitRatio, "the hit ratio differs from other steps"},
 	{GateUnsteady, "the throughput had not settled"},
+	{GateVoid, "an agent of the fleet was lost or cut off, and the rest measured it again"},
 }
 
 const (

@@ -1,12 +1,18 @@
-// Package modelserver is a Redis server for tests whose throughput is known
-// from a formula: c workers with a fixed service time S answer X = min(N, c)/S
-// requests a second to N clients in a closed loop, so that the knee is exactly
-// c. A delay D on the way moves it to c + D·c/S (Little's law). It speaks just enough RESP for load and for a control connection, keeps
-// no data and is no part of the poolsweep command.
+// Package modelserver is a Redis server for tests of which formulas tell what
+// load will see. With c workers and a fixed service time S it answers
+// X = min(N, c)/S requests a second to N clients in a closed loop, so that the
+// knee is exactly c; a delay D on the way moves it to c + D·c/S (Little's
+// law). With exponential service times a pool of N connections before it, at
+// which requests come at random, is Erlang's queue M/M/N.
+//
+// It speaks just enough RESP for load and for a control connection, keeps no
+// data and is no part of the poolsweep command.
 package modelserver
 
 import (
 	"bytes"
+	"context"
+	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
@@ -20,19 +26,23 @@ import (
 
 // A Server is a running model.
 type Server struct {
-	// Addr is where it listens, on the loopback interface.
+	// Addr is where it listens, on the loopback interface; "" in memory.
 	Addr string
 
 	// Served counts the requests answered, all connections together.
 	Served atomic.Int64
 
 	model    Model
-	listener net.Listener
+	listener net.Listener // nil in memory
 	handlers sync.WaitGroup
 	close    sync.Once
 
+	started time.Time
+	sleep   func(time.Duration)
+
 	mu    sync.Mutex
 	free  []time.Time // when each worker has done what it was given
+	rng   *rand.Rand  // of service times; nil when they are fixed
 	queue chan answer // in the order of due, which is that of arrival
 	conns map[net.Conn]bool
 
@@ -53,28 +63,74 @@ type Model struct {
 	Service time.Duration // S, of each request
 	Delay   time.Duration // between server and clients, both ways together
 
+	// Exponential makes S the mean of service times that are drawn from an
+	// exponential distribution, with Seed. There is no Delay then, and what
+	// makes a connection ready (HELLO, CLIENT, PING) is answered at once.
+	Exponential bool
+	Seed        uint64
+
+	// FreezeFor is how long the server answers nothing, once every
+	// FreezeEvery and the first time after half of that. 0: it does not
+	// freeze.
+	FreezeFor, FreezeEvery time.Duration
+
 	// Reply is given the name of a command, in upper case, and returns the
 	// bytes to answer with; "" stands for +OK. It may be nil.
 	Reply func(command string) string
 }
 
-// Start starts a server.
+// serviceStream keeps the service times apart from what else a test draws with
+// the same seed.
+const serviceStream = 1 << 32
+
+// ServiceTimes returns the source of the exponential service times of a
+// server with that seed: the n-th request has its n-th ExpFloat64, times S.
+func ServiceTimes(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, serviceStream)) }
+
+// Start starts a server that listens on the loopback interface. It sleeps in
+// the kernel: Go's timers come up to a millisecond late on an idle process, a
+// tenth of a service time. A goroutine in the kernel can keep its processor for
+// 10 ms: a test that runs the model raises GOMAXPROCS.
 func Start(m Model) (*Server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{
-		Addr:     l.Addr().String(),
-		model:    m,
-		listener: l,
-		free:     make([]time.Time, m.Workers),
-		queue:    make(chan answer, 1<<16),
-		conns:    make(map[net.Conn]bool),
-	}
-	go s.deliver()
+	s := newServer(m, func(d time.Duration) {
+		tv := unix.NsecToTimeval(d.Nanoseconds())
+		unix.Select(0, nil, nil, nil, &tv)
+	})
+	s.Addr, s.listener = l.Addr().String(), l
 	s.handlers.Go(s.accept)
 	return s, nil
+}
+
+// InMemory starts a server that is reached by its method Dial only and sleeps
+// as Go does, so that it can be run in a bubble of testing/synctest, where a
+// clock of its own makes the formulas exact.
+func InMemory(m Model) *Server { return newServer(m, time.Sleep) }
+
+func newServer(m Model, sleep func(time.Duration)) *Server {
+	s := &Server{
+		model:   m,
+		started: time.Now(),
+		sleep:   sleep,
+		free:    make([]time.Time, m.Workers),
+		queue:   make(chan answer, 1<<16),
+		conns:   make(map[net.Conn]bool),
+	}
+	if m.Exponential {
+		s.rng = ServiceTimes(m.Seed)
+	}
+	go s.deliver()
+	return s
+}
+
+// Dial returns a connection that does not leave the process.
+func (s *Server) Dial(context.Context) (net.Conn, error) {
+	client, server := net.Pipe()
+	s.handle(server)
+	return client, nil
 }
 
 // Close may be called again. It ends the server and waits for its goroutines.
@@ -89,7 +145,9 @@ func (s *Server) Close() {
 // Kill closes the listener and every connection, as the end of a server's
 // process does.
 func (s *Server) Kill() {
-	s.listener.Close()
+	if s.listener != nil {
+		s.listener.Close()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.killed = true
@@ -104,20 +162,25 @@ func (s *Server) accept() {
 		if err != nil {
 			return
 		}
-		s.mu.Lock()
-		s.conns[c] = true
-		if s.killed {
-			c.Close()
-		}
-		s.mu.Unlock()
-		s.handlers.Go(func() {
-			s.serve(c)
-			s.mu.Lock()
-			delete(s.conns, c)
-			s.mu.Unlock()
-			c.Close()
-		})
+		s.handle(c)
 	}
+}
+
+// handle serves a connection on a goroutine of its own.
+func (s *Server) handle(c net.Conn) {
+	s.mu.Lock()
+	s.conns[c] = true
+	if s.killed {
+		c.Close()
+	}
+	s.mu.Unlock()
+	s.handlers.Go(func() {
+		s.serve(c)
+		s.mu.Lock()
+		delete(s.conns, c)
+		s.mu.Unlock()
+		c.Close()
+	})
 }
 
 // serve takes the commands of one connection in their order.
@@ -141,17 +204,40 @@ func (s *Server) serve(c net.Conn) {
 			data = data[n:]
 			if done {
 				out = append(out, s.answer(command)...)
-				command = command[:0]
 				s.Served.Add(1)
-				due = s.work()
+				if !s.model.Exponential || !readies(command) {
+					due = s.work()
+				}
+				command = command[:0]
 			}
 		}
-		if len(s.free) == 0 {
+		switch {
+		case len(s.free) == 0:
+			s.sleepUntil(s.thaw())
 			c.Write(out)
-		} else {
+		case s.model.Exponential:
+			// One may overtake another: each connection waits for itself.
+			s.sleepUntil(due)
+			s.sleepUntil(s.thaw())
+			c.Write(out)
+		default:
 			s.queue <- answer{due.Add(s.model.Delay), c, bytes.Clone(out)}
 		}
 	}
+}
+
+// thaw returns when the freeze ends that the server is in, or a time that has
+// passed.
+func (s *Server) thaw() time.Time {
+	if s.model.FreezeEvery == 0 {
+		return time.Time{}
+	}
+	first := s.started.Add(s.model.FreezeEvery / 2)
+	last := time.Since(first).Truncate(s.model.FreezeEvery)
+	if time.Now().Before(first) {
+		return time.Time{}
+	}
+	return first.Add(last + s.model.FreezeFor)
 }
 
 // work gives a request to the worker that is free first and returns when it
@@ -172,32 +258,34 @@ func (s *Server) work() time.Time {
 	if s.free[first].After(start) {
 		start = s.free[first]
 	}
-	s.free[first] = start.Add(s.model.Service)
+	service := s.model.Service
+	if s.rng != nil {
+		service = time.Duration(s.rng.ExpFloat64() * float64(service))
+	}
+	s.free[first] = start.Add(service)
 	return s.free[first]
 }
 
-// deliver sends each answer at its time. It sleeps in the kernel: Go's timers
-// come up to a millisecond late on an idle process, a tenth of a service time.
-// A goroutine in the kernel can keep its processor for 10 ms: a test that runs
-// the model raises GOMAXPROCS.
+// deliver sends each answer at its time.
 func (s *Server) deliver() {
 	for a := range s.queue {
-		if wait := time.Until(a.due); wait > 0 {
-			tv := unix.NsecToTimeval(wait.Nanoseconds())
-			unix.Select(0, nil, nil, nil, &tv)
-		}
+		s.sleepUntil(a.due)
+		s.sleepUntil(s.thaw())
 		a.conn.Write(a.bytes)
+	}
+}
+
+// sleepUntil returns at t, at once when t is in the past.
+func (s *Server) sleepUntil(t time.Time) {
+	if wait := time.Until(t); wait > 0 {
+		s.sleep(wait)
 	}
 }
 
 // answer returns the reply to one command. It allocates only for a model
 // with a reply function: tests count what the generator allocates.
 func (s *Server) answer(command []byte) string {
-	name := command // "*2\r\n$3\r\nGET\r\n…"
-	for range 2 {
-		_, name, _ = bytes.Cut(name, crlf)
-	}
-	name, _, _ = bytes.Cut(name, crlf)
+	name := nameOf(command)
 	if bytes.EqualFold(name, []byte("HELLO")) {
 		return "-ERR unknown command 'HELLO'\r\n" // as a server before 6.0
 	}
@@ -207,6 +295,25 @@ func (s *Server) answer(command []byte) string {
 		}
 	}
 	return "+OK\r\n"
+}
+
+// nameOf returns the name of a command, as it was sent.
+func nameOf(command []byte) []byte {
+	name := command // "*2\r\n$3\r\nGET\r\n…"
+	for range 2 {
+		_, name, _ = bytes.Cut(name, crlf)
+	}
+	name, _, _ = bytes.Cut(name, crlf)
+	return name
+}
+
+// readies reports whether a command makes a connection ready.
+func readies(command []byte) bool {
+	switch strings.ToUpper(string(nameOf(command))) {
+	case "HELLO", "CLIENT", "PING":
+		return true
+	}
+	return false
 }
 
 var crlf = []byte("\r\n")
