@@ -24,7 +24,7 @@ func (t Target) explain(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", what, context.Cause(ctx))
 	case errors.As(err, &reply):
-		return fmt.Errorf("%s: %s", what, t.hide(explainReply(string(reply))))
+		return fmt.Errorf("%s: %s", what, explainReply(t.hide(string(reply))))
 	case errors.As(err, &syntax):
 		return fmt.Errorf("%s: %w", what, syntax)
 	case errors.Is(err, syscall.ECONNREFUSED):

@@ -73,10 +73,11 @@ func serverProcess(pid int, t Target) *osProcess {
 
 // processTimes is the CPU time of a process so far, in seconds.
 type processTimes struct {
-	all, main, io float64
-	rssBytes      uint64
-	swapBytes     int64
-	hasSwap       bool
+	all, main, io      float64
+	system, mainSystem float64 // the part of all and of main spent in the kernel
+	rssBytes           uint64
+	swapBytes          int64
+	hasSwap            bool
 }
 
 // readProcess reads the CPU times of a server: of all its threads, of the
@@ -90,8 +91,9 @@ func readProcess(p *osProcess) (processTimes, bool) {
 	for tid, times := range threads {
 		cpu := times.User + times.System
 		t.all += cpu
+		t.system += times.System
 		if tid == p.Pid {
-			t.main = cpu
+			t.main, t.mainSystem = cpu, times.System
 		} else if strings.HasPrefix(threadName(int(p.Pid), int(tid)), "io_thd") {
 			t.io += cpu
 		}
@@ -105,7 +107,9 @@ func readProcess(p *osProcess) (processTimes, bool) {
 
 // hostTimes is the CPU time of all cores so far, in seconds.
 type hostTimes struct {
-	busy, steal float64
+	busy, steal           float64
+	user, system, softirq float64 // parts of busy; user at any priority
+	total                 float64 // idle and stolen time included
 }
 
 func readHost() (hostTimes, bool) {
@@ -117,8 +121,12 @@ func readHost() (hostTimes, bool) {
 	// Guest time is part of User already. Steal is not ours to count as
 	// busy: nobody here had it.
 	return hostTimes{
-		busy:  t.User + t.System + t.Nice + t.Irq + t.Softirq,
-		steal: t.Steal,
+		busy:    t.User + t.System + t.Nice + t.Irq + t.Softirq,
+		steal:   t.Steal,
+		user:    t.User + t.Nice,
+		system:  t.System,
+		softirq: t.Softirq,
+		total:   t.User + t.System + t.Nice + t.Irq + t.Softirq + t.Steal + t.Idle + t.Iowait,
 	}, true
 }
 
