@@ -22,6 +22,7 @@ type record struct {
 	Header      *Header             `json:"header,omitempty"`
 	Slice       *Slice              `json:"slice,omitempty"`
 	Calibration *Calibration        `json:"calibration,omitempty"`
+	RoundTrip   *RoundTrip          `json:"round_trip,omitempty"`
 	Analyses    []*analyze.Analysis `json:"analyses,omitempty"`
 }
 
@@ -64,6 +65,37 @@ func CreateDated(now time.Time) (*Journal, error) {
 	}
 }
 
+// Continue opens a result file to go on writing, and returns what is in it. A
+// last line that is cut short is removed.
+func Continue(path string) (*Journal, *Result, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("continuing the result file: %w", err)
+	}
+	res, end, err := readWhole(f)
+	if err == nil {
+		err = f.Truncate(end)
+	}
+	if err == nil {
+		_, err = f.Seek(end, io.SeekStart)
+	}
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("continuing the result file %s: %w", path, err), f.Close())
+	}
+	return &Journal{f}, res, nil
+}
+
+// readWhole reads a result file and returns where its last whole line ends.
+func readWhole(f *os.File) (*Result, int64, error) {
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return nil, 0, err
+	}
+	end := bytes.LastIndexByte(text, '\n') + 1
+	res, err := Read(bytes.NewReader(text[:end]))
+	return res, int64(end), err
+}
+
 // Path returns where the file is, "" for a nil Journal.
 func (j *Journal) Path() string {
 	if j == nil {
@@ -85,6 +117,8 @@ func (j *Journal) header(h Header) error { return j.write(record{Header: &h}) }
 func (j *Journal) slice(s Slice) error { return j.write(record{Slice: &s}) }
 
 func (j *Journal) calibration(c Calibration) error { return j.write(record{Calibration: &c}) }
+
+func (j *Journal) roundTrip(t RoundTrip) error { return j.write(record{RoundTrip: &t}) }
 
 // Analyses writes the last line: what was concluded. It is for other readers;
 // poolsweep itself concludes anew.
@@ -181,6 +215,8 @@ func (r *Result) add(line []byte) error {
 		r.Slices = append(r.Slices, *rec.Slice)
 	case rec.Calibration != nil:
 		r.Calibrations = append(r.Calibrations, *rec.Calibration)
+	case rec.RoundTrip != nil:
+		r.RoundTrips = append(r.RoundTrips, *rec.RoundTrip)
 	}
 	return nil
 }

@@ -51,6 +51,9 @@ func loadOf(t Trial, local bool) analyze.Load {
 			l.SwapBytes = analyze.Quantity(*p.SwapBytes)
 		}
 	}
+	if len(w.Nodes) > 0 {
+		l.ServerMain = fullest(w.Nodes)
+	}
 	if c := w.CPULimit; c != nil {
 		l.Throttled = analyze.Quantity(c.Throttled)
 	}
@@ -66,6 +69,50 @@ func loadOf(t Trial, local bool) analyze.Load {
 		}
 	}
 	return l
+}
+
+// loadOfAgents makes the generator's load that of a fleet: the CPU of all its
+// agents, and a ceiling that is reached when the fullest of them has reached
+// its own, since the others cannot take over its connections.
+func loadOfAgents(trial *analyze.Trial, m *load.Measurement) {
+	if len(m.Agents) == 0 {
+		return
+	}
+	l := &trial.Load
+	l.GeneratorCPU, l.GeneratorWait, l.GeneratorCeiling = 0, analyze.Unknown(), analyze.Unknown()
+	highest := 0.0
+	for _, a := range m.Agents {
+		if a.Elapsed > 0 {
+			l.GeneratorCPU += analyze.Quantity(a.CPUSeconds / a.Elapsed.Seconds())
+		}
+		if use := a.Use(); use > highest {
+			highest = use
+			l.Generator = "agent " + a.Name
+			l.GeneratorCeiling = analyze.Quantity(trial.QPS / use)
+		}
+	}
+}
+
+// fullest returns the main thread's use of a core on the master of a cluster
+// where it is highest: that one stops first. Unknown when one is unknown.
+func fullest(nodes []probe.NodeWindow) analyze.Quantity {
+	highest := analyze.Quantity(0)
+	for _, n := range nodes {
+		main := mainThread(n)
+		if !main.Known() {
+			return main
+		}
+		highest = max(highest, main)
+	}
+	return highest
+}
+
+// mainThread returns a node's main thread's use of a core.
+func mainThread(n probe.NodeWindow) analyze.Quantity {
+	if s := n.Server; s != nil && s.MainCPUSeconds != nil && s.Elapsed > 0 {
+		return analyze.Quantity(*s.MainCPUSeconds / s.Elapsed.Seconds())
+	}
+	return analyze.Unknown()
 }
 
 // facts is what the validity gates of package analyze look at.

@@ -26,9 +26,9 @@ const (
 // A Plan is what to measure. DefaultPlan returns one to start from; Check
 // tells what is wrong with one. Its JSON form is part of the result file.
 type Plan struct {
-	Tests   []string `json:"tests"`   // names of workload.Names, each a sweep of its own
-	Depths  []int    `json:"depths"`  // pipeline depths, each a sweep of its own
-	Clients []int    `json:"clients"` // the levels to begin with, rising
+	Workloads []workload.Spec `json:"workloads"` // what to send, each a sweep of its own
+	Depths    []int           `json:"depths"`    // pipeline depths, each a sweep of its own
+	Clients   []int           `json:"clients"`   // the levels to begin with, rising
 
 	// Fixed keeps to Clients: no extension and no refinement.
 	Fixed bool `json:"fixed"`
@@ -68,8 +68,18 @@ type Plan struct {
 	// measured.
 	Tolerance float64 `json:"tolerance_ratio"`
 
-	ValueBytes int `json:"value_bytes"`
-	Keyspace   int `json:"keyspace"`
+	// Idle is how many connections without load are held during the sweep.
+	Idle int `json:"idle"`
+
+	// PerRequest opens a connection for each batch and closes it afterwards,
+	// as -k 0 of redis-benchmark.
+	PerRequest bool `json:"connection_per_request"`
+
+	// Vary sweeps each workload for each value of a setting of the server.
+	Vary Vary `json:"vary,omitzero"`
+
+	// Guards stop a sweep early.
+	Guards Guards `json:"guards"`
 
 	// Threads is the number of event loops.
 	Threads int `json:"threads"`
@@ -80,7 +90,6 @@ type Plan struct {
 func DefaultPlan() Plan {
 	levels, _ := ParseLevels("10:110:10")
 	return Plan{
-		Tests:       []string{"set", "get"},
 		Depths:      []int{1},
 		Clients:     levels.Values,
 		MaxClients:  1000,
@@ -93,18 +102,18 @@ func DefaultPlan() Plan {
 		Seed:        1,
 		Budget:      2 * time.Minute,
 		Tolerance:   0.05,
-		ValueBytes:  3,
 		Threads:     1,
 	}
 }
 
 // Check reports the first thing that is wrong with the plan.
 func (p Plan) Check() error {
-	if len(p.Tests) == 0 {
-		return errors.New("plan: no test; the tests are " + strings.Join(workload.Names(), ", "))
+	if len(p.Workloads) == 0 {
+		return errors.New("plan: nothing to send; the tests are " + strings.Join(workload.Names(), ", "))
 	}
-	for _, t := range p.Tests {
-		if _, err := workload.New(p.spec(t, "check:")); err != nil {
+	for _, s := range p.Workloads {
+		s.Prefix = "check:"
+		if _, err := workload.New(s); err != nil {
 			return fmt.Errorf("plan: %w", err)
 		}
 	}
@@ -140,10 +149,12 @@ func (p Plan) Check() error {
 		return fmt.Errorf("plan: a tolerance of %v; want more than 0 and less than 0.5", p.Tolerance)
 	case p.Threads < 1 || p.Threads > 1024:
 		return fmt.Errorf("plan: %d threads; want 1 or more", p.Threads)
+	case p.Idle < 0 || p.Idle > maxLevel:
+		return fmt.Errorf("plan: %d idle connections; want 0 to %d", p.Idle, maxLevel)
 	case p.Budget < 0:
 		return fmt.Errorf("plan: a budget of %v; want 0 or more", p.Budget)
 	}
-	return nil
+	return p.Guards.check()
 }
 
 func checkLevels(what string, levels []int) error {
@@ -160,10 +171,6 @@ func checkLevels(what string, levels []int) error {
 
 // passes returns how many passes measure a step once and for all.
 func (p Plan) passes() int { return p.Trials * p.Slices }
-
-func (p Plan) spec(test, prefix string) workload.Spec {
-	return workload.Spec{Test: test, ValueBytes: p.ValueBytes, Keyspace: p.Keyspace, Seed: p.Seed, Prefix: prefix}
-}
 
 // Levels is what -c and -P take.
 type Levels struct {

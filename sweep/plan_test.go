@@ -43,15 +43,15 @@ func TestParseLevels(t *testing.T) {
 }
 
 func TestPlanCheck(t *testing.T) {
-	if err := DefaultPlan().Check(); err != nil {
+	if err := planned().Check(); err != nil {
 		t.Fatalf("the default plan: %v", err)
 	}
 	for _, tt := range []struct {
 		change func(*Plan)
 		want   string
 	}{
-		{func(p *Plan) { p.Tests = nil }, "no test"},
-		{func(p *Plan) { p.Tests = []string{"getx"} }, `unknown test "getx"`},
+		{func(p *Plan) { p.Workloads = nil }, "nothing to send"},
+		{func(p *Plan) { p.Workloads[0].Commands = nil }, "no command"},
 		{func(p *Plan) { p.Clients = []int{2, 1} }, "must rise"},
 		{func(p *Plan) { p.Clients = []int{1, 2000} }, "--max-clients 1000"},
 		{func(p *Plan) { p.Depths = nil }, "no pipeline depths"},
@@ -67,10 +67,10 @@ func TestPlanCheck(t *testing.T) {
 		{func(p *Plan) { p.Threads = -1 }, "-1 threads"},
 		{func(p *Plan) { p.Budget = -1 }, "budget"},
 		{func(p *Plan) { p.MinRequests = 0 }, "requests a slice"},
-		{func(p *Plan) { p.ValueBytes = 0 }, "0 bytes"},
-		{func(p *Plan) { p.Keyspace = -1 }, "-1 keys"},
+		{func(p *Plan) { p.Workloads[0].Values.Sizes[0].Min = 0 }, "0 to 3 bytes"},
+		{func(p *Plan) { p.Workloads[0].Keys.Space = -1 }, "-1 keys"},
 	} {
-		p := DefaultPlan()
+		p := planned()
 		tt.change(&p)
 		if err := p.Check(); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("got error %v, want one with %q", err, tt.want)

@@ -3,6 +3,7 @@ package sweep
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/poolsweep/poolsweep/analyze"
@@ -15,6 +16,7 @@ type Result struct {
 	Header       Header
 	Slices       []Slice // in the order in which they were measured
 	Calibrations []Calibration
+	RoundTrips   []RoundTrip
 }
 
 // A Header says what was measured, on what and by what. It holds no secret,
@@ -29,6 +31,9 @@ type Header struct {
 	Server   probe.Identity `json:"server"`
 	Host     Host           `json:"host"`
 	Plan     Plan           `json:"plan"`
+
+	// Prefix stands before every key of the run.
+	Prefix string `json:"key_prefix"`
 
 	// Limit names what bounds the number of clients and Clients the bound.
 	Limit   string `json:"limit"`
@@ -55,6 +60,10 @@ type Slice struct {
 	// Invalid holds the codes of the validity gates that the slice failed.
 	Invalid []string `json:"invalid,omitempty"`
 
+	// Guard names the guard that the slice has passed, which ended the sweep
+	// below its level; empty for none.
+	Guard string `json:"guard,omitempty"`
+
 	// Superseded is true when the slice was measured again, because it
 	// failed a gate or was too short. It is kept, but is in no trial.
 	Superseded bool `json:"superseded,omitempty"`
@@ -68,6 +77,13 @@ type Calibration struct {
 	Pass  int     `json:"pass"`
 	Loops int     `json:"loops"` // event loops
 	QPS   float64 `json:"qps"`   // of all of them
+}
+
+// A RoundTrip is what a PING to the idle server took before a sweep.
+type RoundTrip struct {
+	Test  string `json:"test"` // name of the workload
+	Depth int    `json:"depth"`
+	probe.RoundTrips
 }
 
 // A Sweep is one test at one pipeline depth: the slices that belong to one
@@ -102,6 +118,25 @@ func (r *Result) Sweeps() []Sweep {
 	return slices.DeleteFunc(sweeps, func(w Sweep) bool { return len(w.Slices) == 0 })
 }
 
+// begunAfter reports whether a sweep was begun that comes after that of the
+// workload-th workload and the depth-th depth of a plan.
+func (r *Result) begunAfter(p Plan, workload, depth int) bool {
+	first := ""
+	if len(p.Vary.Values) > 0 {
+		first = p.Vary.Values[0]
+	}
+	for i, w := range p.Workloads[workload:] {
+		for j, d := range p.Depths {
+			if (i > 0 || j > depth) && slices.ContainsFunc(r.Slices, func(s Slice) bool {
+				return s.Test == p.sweepName(w, first) && s.Measurement.Depth == d
+			}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // calibrations returns what one event loop could reach in each pass of a sweep.
 func (r *Result) calibrations(test string, depth int) map[int]float64 {
 	byPass := make(map[int]float64)
@@ -118,8 +153,15 @@ func (r *Result) Curves() []analyze.Curve {
 	var curves []analyze.Curve
 	for _, w := range r.Sweeps() {
 		c := curve(w, r.Header.Plan.Slices, r.Header.Server.Local)
+		c.Nodes = len(r.Header.Server.Nodes)
 		if r.Header.limited(c.Points[len(c.Points)-1].Clients) {
 			c.Limit = r.Header.Limit
+		}
+		c.IdleRoundTrip = r.idleRoundTrip(c)
+		for _, s := range w.Slices {
+			if s.Guard != "" {
+				c.Limit = s.Guard
+			}
 		}
 		curves = append(curves, c)
 	}
@@ -184,12 +226,73 @@ func curve(w Sweep, per int, local bool) analyze.Curve {
 		for _, t := range steps[clients] {
 			trial := analyzeTrial(t, per, local)
 			trial.Load.GeneratorCeiling = ceiling(t, w.ceilings)
+			loadOfAgents(&trial, t.Measurement)
 			p.Trials = append(p.Trials, trial)
 		}
 		c.Points = append(c.Points, p)
 	}
 	markHitRatios(c.Points, steps)
 	return c
+}
+
+// idleRoundTrip returns the shortest idle round trip before a sweep, in seconds;
+// 0 when it is unknown.
+func (r *Result) idleRoundTrip(c analyze.Curve) float64 {
+	shortest := time.Duration(0)
+	for _, t := range r.RoundTrips {
+		of := c.Test == t.Test || strings.HasPrefix(c.Test, t.Test+", ") // with the value of a setting
+		if of && t.Depth == c.Depth && t.Min > 0 && (shortest == 0 || t.Min < shortest) {
+			shortest = t.Min
+		}
+	}
+	return shortest.Seconds()
+}
+
+// NodeCurves returns the curve of each master of a cluster, with its own
+// clients; none for a single server.
+func (r *Result) NodeCurves(w Sweep) []analyze.Curve {
+	var curves []analyze.Curve
+	for i, node := range w.Slices[0].Measurement.Nodes {
+		c := analyze.Curve{Test: w.Test, Depth: w.Depth, Node: node.Name}
+		steps := w.Trials(r.Header.Plan.Slices)
+		for _, clients := range slices.Sorted(maps.Keys(steps)) {
+			p := analyze.Point{Clients: steps[clients][0].Measurement.Nodes[i].Clients}
+			for _, t := range steps[clients] {
+				p.Trials = append(p.Trials, nodeTrial(t, i))
+			}
+			// Neighbouring steps of a sweep can be the same for a node.
+			if n := len(c.Points); n > 0 && c.Points[n-1].Clients == p.Clients {
+				c.Points[n-1].Trials = append(c.Points[n-1].Trials, p.Trials...)
+				continue
+			}
+			c.Points = append(c.Points, p)
+		}
+		curves = append(curves, c)
+	}
+	return curves
+}
+
+// nodeTrial is what one master has done in a trial.
+func nodeTrial(t Trial, node int) analyze.Trial {
+	part := t.Measurement.Nodes[node]
+	out := latencies(part.Latency)
+	out.QPS = float64(part.Requests) / t.Measurement.Elapsed.Seconds()
+	out.Load = analyze.UnknownLoad()
+	if t.Window != nil {
+		for _, n := range t.Window.Nodes {
+			if n.Addr == part.Name {
+				out.Load.ServerMain = mainThread(n)
+			}
+		}
+	}
+	for _, s := range t.Slices {
+		n := s.Measurement.Nodes[node]
+		out.Slices = append(out.Slices, analyze.Slice{Pass: s.Pass, QPS: float64(n.Requests) / s.Measurement.Elapsed.Seconds()})
+		out.Invalid = append(out.Invalid, s.Invalid...)
+	}
+	slices.Sort(out.Invalid)
+	out.Invalid = slices.Compact(out.Invalid)
+	return out
 }
 
 // markHitRatios marks the trials of a curve, made of those of steps, whose hit
@@ -228,25 +331,30 @@ func ceiling(t Trial, byPass map[int]float64) analyze.Quantity {
 	return analyze.Quantity((qps[(len(qps)-1)/2] + qps[len(qps)/2]) / 2 * float64(max(1, t.Measurement.Loops)))
 }
 
-// analyzeTrial turns a trial of that many slices into what package analyze
-// judges. Its throughput is that of the parts in steady state; its latency and
-// its load are those of all of it, since histograms and counters are not cut.
-func analyzeTrial(t Trial, per int, local bool) analyze.Trial {
-	m := t.Measurement
+// latencies returns a trial of which the latency is known, as far as there is
+// any.
+func latencies(l *load.Latency) analyze.Trial {
 	seconds := func(d time.Duration) analyze.Quantity {
-		if m.Latency.Count() == 0 {
+		if l.Count() == 0 {
 			return analyze.Unknown()
 		}
 		return analyze.Quantity(d.Seconds())
 	}
-	out := analyze.Trial{
-		Mean:       seconds(m.Latency.Mean()),
-		P50:        seconds(m.Latency.Quantile(0.50)),
-		P99:        seconds(m.Latency.Quantile(0.99)),
-		P999:       seconds(m.Latency.Quantile(0.999)),
-		LatencyMin: seconds(m.Latency.Min()),
-		Load:       loadOf(t, local),
+	return analyze.Trial{
+		Mean:       seconds(l.Mean()),
+		P50:        seconds(l.Quantile(0.50)),
+		P99:        seconds(l.Quantile(0.99)),
+		P999:       seconds(l.Quantile(0.999)),
+		LatencyMin: seconds(l.Min()),
 	}
+}
+
+// analyzeTrial turns a trial of that many slices into what package analyze
+// judges. Its throughput is that of the parts in steady state; its latency and
+// its load are those of all of it, since histograms and counters are not cut.
+func analyzeTrial(t Trial, per int, local bool) analyze.Trial {
+	out := latencies(t.Measurement.Latency)
+	out.Load = loadOf(t, local)
 	var steady part
 	for _, s := range t.Slices {
 		p := steadyPart(s.Measurement, per == 1)

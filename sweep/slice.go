@@ -3,6 +3,7 @@ package sweep
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -26,9 +27,13 @@ const (
 	repeatsPerSlice = 2
 	repeatsInAll    = 0.25
 
+	// maxVoids bounds how often a slice is measured again in which something
+	// of the generator's own broke.
+	maxVoids = 5
+
 	// handshake is how many commands a connection may send before the load:
-	// AUTH, SELECT, CLIENT SETNAME and one to spare.
-	handshake = 4
+	// HELLO, AUTH, SELECT, CLIENT SETNAME and CLIENT TRACKING.
+	handshake = 5
 
 	// samples is how many commands the control connection sends in a slice:
 	// three INFO, and what opening it again takes.
@@ -39,16 +44,29 @@ const (
 // validity gate, was too short or, once and twice as long, when it did not
 // reach a steady state.
 func (s *sweeper) measure(ctx context.Context, clients int) error {
-	length, extended := time.Duration(0), false
+	length, extended, voids := time.Duration(0), false, 0
 	for attempt := 0; ; attempt++ {
 		x, steady, err := s.take(ctx, clients, length)
+		if errors.Is(err, load.ErrVoid) && voids < maxVoids {
+			voids++
+			s.note(fmt.Sprintf("%v; %d clients are measured again", err, clients))
+			continue
+		}
+		if errors.Is(err, errStalled) && attempt < repeatsPerSlice {
+			length = longestSlice // a stall is over by then, or it is none
+			continue
+		}
 		if err != nil {
 			return err
 		}
 		short := s.lengthen(x.Measurement)
 		repeat := s.worthRepeating(x)
+		if voids > 0 {
+			x.Invalid = append(x.Invalid, analyze.GateVoid)
+		}
 		length = 0
 		switch {
+		case x.Guard != "": // the server has had enough
 		case attempt < repeatsPerSlice && (short || repeat):
 			x.Superseded = true
 		case !steady && !extended && s.affordable() && s.Plan.Requests == 0 && x.Measurement.Elapsed < longestSlice:
@@ -62,14 +80,18 @@ func (s *sweeper) measure(ctx context.Context, clients int) error {
 		}
 		if !x.Superseded {
 			s.done++
+			s.have[visit{clients, s.pass}] = true
 			s.event(Event{Clients: clients, QPS: x.Measurement.Throughput()})
-			return nil
+			return s.heed(x)
 		}
 		if !short {
 			s.repeats++
 		}
 	}
 }
+
+// errStalled says that a slice had neither an answer nor an error.
+var errStalled = errors.New("the server answered nothing")
 
 // take measures a slice of that length, 0 for the step's own, and asks the
 // validity gates.
@@ -79,11 +101,15 @@ func (s *sweeper) take(ctx context.Context, clients int, length time.Duration) (
 		return x, false, err
 	}
 	if m.Requests == 0 {
-		return x, false, fmt.Errorf("driving %d clients: no request succeeded in %v%s", clients, m.Elapsed, firstError(m))
+		err := fmt.Errorf("driving %d clients: no request succeeded in %v%s", clients, m.Elapsed, firstError(m))
+		if m.FirstError() == "" {
+			err = fmt.Errorf("%w: %w", errStalled, err)
+		}
+		return x, false, err
 	}
 	f := facts(m, w)
 	f.Commands, f.Others = others.commands, others.others
-	x = Slice{Test: s.test, Pass: s.pass, Measurement: m, Window: w, Invalid: analyze.Gates(f)}
+	x = Slice{Test: s.test, Pass: s.pass, Measurement: m, Window: w, Invalid: analyze.Gates(f), Guard: s.Plan.Guards.tripped(m, w)}
 	if steady = steadyPart(m, s.Plan.Slices == 1).steady; !steady {
 		x.Invalid = append(x.Invalid, analyze.GateUnsteady)
 	}
@@ -106,14 +132,14 @@ func firstError(m *load.Measurement) string {
 	if text := m.FirstError(); text != "" {
 		return ": " + text
 	}
-	return "; is the server stalled?"
+	return ""
 }
 
 // lengthen makes later slices of the step longer when m had too few requests,
 // and reports whether it did.
 func (s *sweeper) lengthen(m *load.Measurement) bool {
 	need := max(s.Plan.MinRequests, int64(batchesPerClient*m.InFlight()))
-	if s.Plan.Requests > 0 || m.Requests >= need || m.Elapsed >= longestSlice {
+	if s.Plan.Requests > 0 || s.Plan.Guards.any() || m.Requests >= need || m.Elapsed >= longestSlice {
 		return false
 	}
 	// A tenth more, so that noise does not make it fall short again.
@@ -135,6 +161,9 @@ func (s *sweeper) drive(ctx context.Context, clients int, length time.Duration) 
 		job.Requests = s.quota()
 	} else {
 		job.Duration = cmp.Or(length, s.length[clients], s.Plan.Duration/time.Duration(s.Plan.Slices))
+		if s.Plan.Guards.any() {
+			job.Duration = min(job.Duration, guardSlice)
+		}
 	}
 	if s.sampler == nil {
 		m, err := s.driver.Run(ctx, job)
@@ -170,7 +199,12 @@ func (s *sweeper) otherClients(ctx context.Context, m *load.Measurement) traffic
 	if !ok || before == 0 {
 		return traffic{}
 	}
-	ours := m.Sent + int64(m.Clients)*handshake + samples
+	nodes := int64(len(masters(s.Server)))
+	if !s.exact {
+		return traffic{commands: commands - before}
+	}
+	// A redirect that was ASKed for is preceded by ASKING.
+	ours := m.Sent + m.Redirects + int64(m.Clients)*handshake + nodes*samples
 	return traffic{commands - before, max(0, commands-before-ours)}
 }
 

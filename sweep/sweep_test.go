@@ -87,7 +87,7 @@ func simulate(t *testing.T, d *curveDriver, change func(*Config)) (*Result, erro
 	t.Helper()
 	server := connect(t, miniredis.RunT(t).Addr())
 	c := Config{Plan: DefaultPlan(), Server: server, Unobserved: true}
-	c.Plan.Tests = []string{"set"}
+	c.Plan.Workloads = specs("set", 0)
 	c.NewDriver = func(*workload.Workload) (load.Driver, error) { return d, nil }
 	if change != nil {
 		change(&c)
@@ -306,7 +306,7 @@ func sweepModel(t *testing.T, m modelserver.Model, clients []int) *Result {
 	t.Cleanup(s.Close)
 	server := connect(t, s.Addr)
 	p := DefaultPlan()
-	p.Tests, p.Clients, p.Fixed = []string{"set"}, clients, true
+	p.Workloads, p.Clients, p.Fixed = specs("set", 0), clients, true
 	p.Slices, p.Duration, p.MinRequests, p.Warmup = 1, 300*time.Millisecond, 40, 60*time.Millisecond
 	res, err := Run(t.Context(), Config{Plan: p, Server: server})
 	if err != nil {
@@ -384,8 +384,8 @@ func realServer(t *testing.T) *probe.Server {
 func TestCountsAgreeWithServer(t *testing.T) {
 	s := realServer(t)
 	p := DefaultPlan()
-	p.Tests, p.Depths, p.Clients, p.Fixed = workload.Names(), []int{1, 16}, []int{1, 10, 50}, true
-	p.Trials, p.Slices, p.Duration, p.Warmup, p.Keyspace = 1, 2, 100*time.Millisecond, 20*time.Millisecond, 100
+	p.Workloads, p.Depths, p.Clients, p.Fixed = specs("ping_mbulk,set,get,incr", 100), []int{1, 16}, []int{1, 10, 50}, true
+	p.Trials, p.Slices, p.Duration, p.Warmup = 1, 2, 100*time.Millisecond, 20*time.Millisecond
 	res, err := Run(t.Context(), Config{Plan: p, Server: s})
 	if err != nil {
 		t.Fatal(err)
@@ -398,14 +398,18 @@ func TestCountsAgreeWithServer(t *testing.T) {
 			t.Errorf("%s with %d clients: %d sent, %d received, %d failed, %d lost", x.Test, m.Clients, m.Sent, m.Received, m.Failed, m.Lost)
 		}
 	}
-	sent["ping"]++                            // probe.Connect
-	sent["set"] += int64(len(p.Depths)) * 100 // preload of get
+	sent["PING_MBULK"]++                      // probe.Connect
+	for _, r := range res.RoundTrips {
+		sent["PING_MBULK"] += r.Count + 1 // and the one that opens it
+	}
+	sent["SET"] += int64(len(p.Depths)) * 100 // preload of get
 	stats, err := s.Client.Info(t.Context(), "commandstats").Result()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, test := range p.Tests {
-		want := fmt.Sprintf("cmdstat_%s:calls=%d,", test, sent[test])
+	for _, spec := range p.Workloads {
+		command := strings.ToLower(spec.Commands[0].Args[0])
+		want := fmt.Sprintf("cmdstat_%s:calls=%d,", command, sent[spec.Name])
 		if !strings.Contains(stats, want) {
 			t.Errorf("want %s in %s", want, stats)
 		}
@@ -419,7 +423,7 @@ func TestCountsAgreeWithServer(t *testing.T) {
 func TestManyConnections(t *testing.T) {
 	s := realServer(t)
 	p := DefaultPlan()
-	p.Tests, p.Clients, p.MaxClients, p.Fixed = []string{"set"}, []int{3000}, 3000, true
+	p.Workloads, p.Clients, p.MaxClients, p.Fixed = specs("set", 0), []int{3000}, 3000, true
 	p.Trials, p.Slices, p.Duration = 1, 1, 100*time.Millisecond
 	res, err := Run(t.Context(), Config{Plan: p, Server: s})
 	if err != nil {
@@ -430,4 +434,25 @@ func TestManyConnections(t *testing.T) {
 			t.Errorf("%d requests failed, %d and %d connections were lost", m.Failed, m.Lost, m.LostConnections)
 		}
 	}
+}
+
+// specs returns built-in tests with 3-byte values.
+func specs(tests string, keyspace int) []workload.Spec {
+	all, err := workload.Tests(tests)
+	if err != nil {
+		panic(err)
+	}
+	for i := range all {
+		all[i].Keys.Space = keyspace
+		all[i].Values.Sizes = []workload.Size{{Min: 3, Max: 3}}
+		all[i].Seed = 1
+	}
+	return all
+}
+
+// planned returns the default plan of SET and GET.
+func planned() Plan {
+	p := DefaultPlan()
+	p.Workloads = specs("set,get", 0)
+	return p
 }

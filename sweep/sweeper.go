@@ -21,19 +21,28 @@ type sweeper struct {
 	test    string
 	depth   int
 	driver  load.Driver
-	sampler *probe.Sampler   // nil: nothing is observed
-	ceiling *load.Calibrator // nil: the generator is not calibrated
+	setting *setting       // of the server, that is varied; nil: none
+	value   string         // of the setting
+	sampler *probe.Sampler // nil: nothing is observed
+	ceiling calibration    // nil: the generator is not calibrated
 	rng     *rand.Rand
 
 	levels  []int                 // steps so far, rising
+	have    map[visit]bool        // slices that count, of an earlier run, too
 	rate    float64               // requests/s of the last slice, 0 before the first
 	length  map[int]time.Duration // of a slice, where a step needs longer ones
 	pass    int                   // number of the pass under way
+	last    int                   // highest number of a pass
 	repeats int                   // slices that were measured again
 	done    int                   // slices measured
 	total   int                   // slices planned
-	begun   time.Time
+	spent   time.Duration         // measuring
 	noted   map[string]bool
+
+	// exact is true when what the server processes for us can be counted: not
+	// with a handshake for each request, and not with scripts, whose own
+	// commands are processed as well.
+	exact bool
 
 	// commands is how many the server had processed after the last slice;
 	// 0 when that is unknown.
@@ -53,55 +62,125 @@ const (
 	companions = 3
 )
 
-// run measures the planned levels once, upwards, adding the levels that the
-// analysis asks for; then all of them in the other passes; then what noise
-// has left open.
-func (s *sweeper) run(ctx context.Context) error {
-	var dropped []int
-	for _, n := range s.Plan.Clients {
-		if n > s.limit.clients {
-			dropped = append(dropped, n)
-			continue
+// A calibration measures at a depth what the generator reaches when the server
+// costs nothing.
+type calibration func(ctx context.Context, depth int) (*load.Measurement, error)
+
+// A visit is a step in a pass.
+type visit struct{ clients, pass int }
+
+// runTogether runs sweeps that are to be compared, in turn pass by pass, so
+// that the machine is the same to all; most often there is but one. Each
+// measures the planned levels once, upwards, adding the levels that the
+// analysis asks for; then all of them in the other passes; then what noise has
+// left open. What an earlier run has measured is not measured again.
+func runTogether(ctx context.Context, all []*sweeper) error {
+	each := func(do func(s *sweeper) error) error {
+		for _, s := range all {
+			if err := s.setting.set(ctx, s.value); err != nil {
+				return err
+			}
+			if err := do(s); err != nil {
+				return err
+			}
 		}
-		s.levels = append(s.levels, n)
+		return nil
 	}
-	s.total = len(s.levels) * s.Plan.passes()
-	s.event(Event{})
-	if len(dropped) > 0 {
-		s.note(fmt.Sprintf("%s keeps the sweep below %d clients", s.limit.name, dropped[0]))
-	}
-	s.pass = 1
-	if err := s.calibrate(ctx); err != nil {
+	if err := each(func(s *sweeper) error { return s.firstPass(ctx) }); err != nil {
 		return err
 	}
-	if err := s.measureAll(ctx, s.levels); err != nil {
-		return err
+	for pass := 2; pass <= all[0].Plan.passes(); pass++ {
+		if err := each(func(s *sweeper) error { return s.passes(ctx, s.base(), pass, 1) }); err != nil {
+			return err
+		}
 	}
-	if err := s.explore(ctx); err != nil {
-		return err
-	}
-	if err := s.passes(ctx, s.levels, s.Plan.passes()-1); err != nil {
-		return err
-	}
-	return s.refine(ctx)
+	return each(func(s *sweeper) error { return s.refine(ctx) })
 }
 
-// passes visits the steps n times.
-func (s *sweeper) passes(ctx context.Context, levels []int, n int) error {
-	for range n {
-		s.pass++
+// firstPass measures each level once and adds those that the analysis asks for.
+func (s *sweeper) firstPass(ctx context.Context) error {
+	s.adopt()
+	dropped := s.plan()
+	base := s.base()
+	s.total = max(len(base)*s.Plan.passes(), s.done)
+	s.event(Event{})
+	if dropped > 0 {
+		s.note(fmt.Sprintf("%s keeps the sweep below %d clients", s.limit.name, dropped))
+	}
+	if err := s.visit(ctx, base, 1); err != nil {
+		return err
+	}
+	return s.explore(ctx)
+}
+
+// base returns the levels that all first passes measure: without those that
+// refine has added in an earlier run, whose passes are later ones.
+func (s *sweeper) base() []int {
+	return slices.DeleteFunc(slices.Clone(s.levels), func(n int) bool {
+		return s.last > 1 && !s.have[visit{n, 1}] && !slices.Contains(s.Plan.Clients, n)
+	})
+}
+
+// adopt takes over what the result holds of this sweep already.
+func (s *sweeper) adopt() {
+	s.have = make(map[visit]bool)
+	for _, x := range s.res.Slices {
+		m := x.Measurement
+		if x.Test != s.test || m.Depth != s.depth || x.Superseded {
+			continue
+		}
+		s.have[visit{m.Clients, x.Pass}] = true
+		s.done++
+		s.last = max(s.last, x.Pass)
+		s.spent += m.Elapsed + s.Plan.Warmup
+		if !slices.Contains(s.levels, m.Clients) {
+			s.levels = append(s.levels, m.Clients)
+		}
+	}
+}
+
+// plan adds the planned levels to those there are and returns the first that
+// the limit drops, 0 for none.
+func (s *sweeper) plan() (dropped int) {
+	for _, n := range s.Plan.Clients {
+		switch {
+		case n > s.limit.clients:
+			if dropped == 0 {
+				dropped = n
+			}
+		case !slices.Contains(s.levels, n):
+			s.levels = append(s.levels, n)
+		}
+	}
+	slices.Sort(s.levels)
+	return dropped
+}
+
+// passes visits the steps n times, from a pass on.
+func (s *sweeper) passes(ctx context.Context, levels []int, first, n int) error {
+	for pass := first; pass < first+n; pass++ {
 		order := slices.Clone(levels)
 		if s.Plan.Order == Shuffled {
 			s.rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
 		}
-		if err := s.calibrate(ctx); err != nil {
-			return err
-		}
-		if err := s.measureAll(ctx, order); err != nil {
+		if err := s.visit(ctx, order, pass); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// visit measures the steps that have no slice in a pass yet.
+func (s *sweeper) visit(ctx context.Context, levels []int, pass int) error {
+	s.pass, s.last = pass, max(s.last, pass)
+	todo := slices.DeleteFunc(slices.Clone(levels), func(n int) bool { return s.have[visit{n, pass}] })
+	if len(todo) == 0 {
+		return nil
+	}
+	if err := s.calibrate(ctx); err != nil {
+		return err
+	}
+	return s.measureAll(ctx, todo)
 }
 
 // calibrate measures what the generator reaches against a null responder. It
@@ -110,7 +189,7 @@ func (s *sweeper) calibrate(ctx context.Context) error {
 	if s.ceiling == nil {
 		return nil
 	}
-	m, err := s.ceiling.Run(ctx, s.depth)
+	m, err := s.ceiling(ctx, s.depth)
 	if err != nil {
 		return err
 	}
@@ -123,7 +202,8 @@ func (s *sweeper) calibrate(ctx context.Context) error {
 // costs one slice.
 func (s *sweeper) explore(ctx context.Context) error {
 	for range exploreRounds {
-		if s.Plan.Fixed {
+		// After the first pass levels are added by refine.
+		if s.Plan.Fixed || s.last > 1 {
 			return nil
 		}
 		add := s.wanted(analyze.Next(s.curve(), s.options()))
@@ -157,14 +237,13 @@ func (s *sweeper) refine(ctx context.Context) error {
 			return nil
 		}
 		round = s.company(round, a.Knee.Peak)
-		spent := time.Since(s.begun)
-		if spent+spent/time.Duration(s.done)*time.Duration(len(round)*passes) > s.Plan.Budget {
+		if s.spent+s.spent/time.Duration(s.done)*time.Duration(len(round)*passes) > s.Plan.Budget {
 			s.note(fmt.Sprintf("no further refinement within --budget %v", s.Plan.Budget))
 			return nil
 		}
 		s.note(strings.Join(p.Why, "; "))
 		s.total += len(round) * passes
-		if err := s.passes(ctx, round, passes); err != nil {
+		if err := s.passes(ctx, round, s.last+1, passes); err != nil {
 			return err
 		}
 	}
@@ -188,6 +267,9 @@ func (s *sweeper) wanted(p analyze.Proposal) []int {
 	for _, n := range slices.Concat(p.Extend, p.Below, p.Between) {
 		if s.Plan.Auto && n > highest {
 			n = 2 * highest
+		}
+		if n > s.limit.clients && slices.ContainsFunc(s.res.Slices, func(x Slice) bool { return x.Guard != "" }) {
+			continue // it is no number of clients that limits
 		}
 		if n > s.limit.clients {
 			s.note(fmt.Sprintf("%s keeps the sweep at %d clients", s.limit.name, s.limit.clients))
@@ -226,7 +308,13 @@ func (s *sweeper) company(levels []int, peak int) []int {
 
 func (s *sweeper) measureAll(ctx context.Context, levels []int) error {
 	for _, n := range levels {
-		if err := s.measure(ctx, n); err != nil {
+		if n > s.limit.clients {
+			continue // a guard has lowered it
+		}
+		begun := time.Now()
+		err := s.measure(ctx, n)
+		s.spent += time.Since(begun)
+		if err != nil {
 			return err
 		}
 	}
@@ -240,10 +328,13 @@ func (s *sweeper) event(e Event) {
 	}
 	e.Test, e.Depth, e.Done, e.Total = s.test, s.depth, s.done, s.total
 	if s.done > 0 {
-		e.Left = time.Since(s.begun) / time.Duration(s.done) * time.Duration(s.total-s.done)
+		e.Left = s.spent / time.Duration(s.done) * time.Duration(s.total-s.done)
 	}
 	s.Progress(e)
 }
+
+// loading reports that keys are being written.
+func (s *sweeper) loading(done, total int64) { s.event(Event{Loaded: done, Load: total}) }
 
 // note reports something once.
 func (s *sweeper) note(text string) {

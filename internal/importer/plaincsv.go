@@ -54,6 +54,7 @@ var csvNames = map[string]csvKind{
 	"test": csvTest, "depth": csvDepth, "pipeline": csvDepth,
 	"mean": csvMean, "avg": csvMean, "min": csvMin, "p50": csvP50, "p99": csvP99, "p999": csvP999, "p99.9": csvP999,
 	"p90": csvUnused, "p95": csvUnused, "max": csvUnused,
+	"trial": csvUnused, "median": csvUnused, // follow from the order of the rows and from qps
 	"server_cpu_percent": csvServerCPU,
 }
 
