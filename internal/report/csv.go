@@ -11,7 +11,8 @@ import (
 // csvColumns are the columns of --format csv, units in their names. Package
 // importer reads them back.
 var csvColumns = []string{
-	"test", "depth", "clients", "qps", "mean_ms", "min_ms", "p50_ms", "p99_ms", "p999_ms", "server_cpu_percent",
+	"test", "depth", "clients", "trial", "median", "qps", "mean_ms", "min_ms", "p50_ms", "p99_ms", "p999_ms",
+	"server_cpu_percent",
 }
 
 // csvReport writes one row a trial. A quantity that is not known is empty.
@@ -20,31 +21,31 @@ func csvReport(w io.Writer, d *Document) error {
 	if err := c.Write(csvColumns); err != nil {
 		return err
 	}
-	for _, curve := range d.Curves {
-		for _, p := range curve.Points {
-			for _, t := range p.Trials {
-				if err := c.Write(csvRow(curve, p.Clients, t)); err != nil {
-					return err
-				}
-			}
+	for _, t := range d.trials() {
+		if err := c.Write(csvRow(t)); err != nil {
+			return err
 		}
 	}
 	c.Flush()
 	return c.Error()
 }
 
-func csvRow(c analyze.Curve, clients int, t analyze.Trial) []string {
-	number := func(q analyze.Quantity, unit float64) string {
+func csvRow(t trialRow) []string {
+	scaled := func(q analyze.Quantity, unit float64) string {
 		if !q.Known() {
 			return ""
 		}
-		return strconv.FormatFloat(float64(q)*unit, 'g', 12, 64)
+		return number(float64(q) * unit)
 	}
 	const ms, percent = 1e3, 100
 	return []string{
-		c.Test, strconv.Itoa(max(1, c.Depth)), strconv.Itoa(clients),
+		t.test, strconv.Itoa(t.depth), strconv.Itoa(t.clients),
+		strconv.Itoa(t.index + 1), map[bool]string{true: "yes", false: "no"}[t.median],
 		strconv.FormatFloat(t.QPS, 'g', -1, 64),
-		number(t.Mean, ms), number(t.LatencyMin, ms), number(t.P50, ms), number(t.P99, ms), number(t.P999, ms),
-		number(t.Load.ServerCPU, percent),
+		scaled(t.Mean, ms), scaled(t.LatencyMin, ms), scaled(t.P50, ms), scaled(t.P99, ms), scaled(t.P999, ms),
+		scaled(t.Load.ServerCPU, percent),
 	}
 }
+
+// number prints x with the digits that survive a change of its unit.
+func number(x float64) string { return strconv.FormatFloat(x, 'g', 12, 64) }

@@ -8,7 +8,8 @@ import (
 	"github.com/poolsweep/poolsweep/sweep"
 )
 
-// jsonDocument is the form of --format json.
+// jsonDocument is the form of --format json. A list without entries is [] and
+// never null.
 type jsonDocument struct {
 	Header   *sweep.Header       `json:"header"` // null for other tools' results
 	Remarks  []string            `json:"remarks"`
@@ -19,5 +20,10 @@ type jsonDocument struct {
 func jsonReport(w io.Writer, d *Document) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	return e.Encode(jsonDocument{d.Header, d.Remarks, d.Analyses, analyze.Surfaces(d.Analyses)})
+	return e.Encode(jsonDocument{
+		Header:   d.Header,
+		Remarks:  append([]string{}, d.Remarks...),
+		Analyses: append([]*analyze.Analysis{}, d.Analyses...),
+		Surfaces: analyze.Surfaces(d.Analyses),
+	})
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/poolsweep/poolsweep/analyze"
 	"github.com/poolsweep/poolsweep/probe"
 	"github.com/poolsweep/poolsweep/sweep"
+	"github.com/poolsweep/poolsweep/sweep/workload"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -37,7 +38,7 @@ func step(clients, depth int, qps float64) analyze.Step {
 	return analyze.Step{
 		Clients: clients, InFlight: clients * depth, Trials: 1, QPS: qps, Adjusted: qps,
 		Spread: unknown, Gain: unknown, Mean: unknown, P50: unknown, P99: unknown, P999: unknown,
-		ServerMain: unknown, ServerCPU: unknown, GeneratorCPU: unknown, HostCPU: unknown,
+		ServerMain: unknown, ServerCPU: unknown, GeneratorCPU: unknown, HostCPU: unknown, Invalid: []string{},
 	}
 }
 
@@ -62,7 +63,9 @@ func bare(test string, depth int, steps ...analyze.Step) *analyze.Analysis {
 			Reason: "too few levels", Alpha: unknown, AlphaRange: interval, Beta: unknown, BetaRange: interval, BetaZero: unknown,
 			Gamma: unknown, GammaRange: interval, Peak: unknown, PeakRange: interval, PeakQPS: unknown, Misfit: unknown, Efficiency: unknown,
 		},
-		Bottleneck: analyze.Bottleneck{Cause: analyze.CauseUnknown},
+		Bottleneck: analyze.Bottleneck{Cause: analyze.CauseUnknown, Evidence: []string{}},
+		Warnings:   []analyze.Warning{},
+		Next:       analyze.Proposal{Extend: []int{}, Below: []int{}, Between: []int{}, Repeat: []int{}, Why: []string{}},
 		Recommendation: analyze.Recommendation{
 			Goal: analyze.GoalKnee, Reason: "no knee is named", Instances: 1, Procs: 1, Shards: 1, Capacity: unknown,
 			Load: analyze.Prediction{
@@ -79,8 +82,8 @@ func bare(test string, depth int, steps ...analyze.Step) *analyze.Analysis {
 func oneSweep() *Document {
 	clients := []int{40, 60, 100, 110, 160}
 	qps := []float64{40000, 47281.32, 49877.8, 48339.54, 42000}
-	a := bare("set", 1)
-	c := analyze.Curve{Test: "set", Depth: 1}
+	a := bare("SET", 1)
+	c := analyze.Curve{Test: "SET", Depth: 1}
 	for i, n := range clients {
 		s := step(n, 1, qps[i])
 		s.Trials, s.Spread = 3, .023
@@ -123,9 +126,9 @@ func oneSweep() *Document {
 				AppendOnly: "yes", AppendFsync: "everysec", IOThreads: 1, MaxClients: 10000,
 			},
 			Plan: sweep.Plan{
-				Tests: []string{"set"}, Depths: []int{1}, Clients: clients, MaxClients: 1000, Trials: 3, Slices: 4,
+				Workloads: []workload.Spec{{Name: "SET", Keys: workload.Keys{Space: 1}, Values: workload.Values{Sizes: []workload.Size{{Min: 3, Max: 3}}}}}, Depths: []int{1}, Clients: clients, MaxClients: 1000, Trials: 3, Slices: 4,
 				Duration: time.Second, Warmup: 100 * time.Millisecond, MinRequests: 1000, Order: "shuffled", Seed: 1,
-				Budget: 2 * time.Minute, Tolerance: .05, ValueBytes: 3, Keyspace: 1, Threads: 1,
+				Budget: 2 * time.Minute, Tolerance: .05, Threads: 1,
 			},
 		},
 		Curves: []analyze.Curve{c}, Analyses: []*analyze.Analysis{a}, Client: "go-redis",
@@ -146,8 +149,8 @@ func twoDepths() *Document {
 		{1, []int{10, 20, 160}, []float64{10000, 20000, 20100}},
 		{16, []int{1, 10, 110}, []float64{16000, 100000, 500000}},
 	} {
-		a := bare("get", s.depth)
-		c := analyze.Curve{Test: "get", Depth: s.depth}
+		a := bare("GET", s.depth)
+		c := analyze.Curve{Test: "GET", Depth: s.depth}
 		for i, n := range s.clients {
 			a.Steps = append(a.Steps, step(n, s.depth, s.qps[i]))
 			c.Points = append(c.Points, analyze.Point{Clients: n, Trials: []analyze.Trial{trial(s.qps[i])}})
@@ -165,6 +168,9 @@ func twoDepths() *Document {
 	rising.Knee.QPS = rising.Knee.PeakQPS
 	return d
 }
+
+// needResult are the formats that need the histograms of a result file.
+var needResult = []string{"hgrm", "hlog"}
 
 var documents = map[string]func() *Document{"one-sweep": oneSweep, "two-depths": twoDepths}
 
@@ -186,6 +192,9 @@ func write(t *testing.T, format string, d *Document) string {
 func TestGolden(t *testing.T) {
 	for name, document := range documents {
 		for _, format := range Formats() {
+			if slices.Contains(needResult, format) {
+				continue
+			}
 			t.Run(name+"/"+format, func(t *testing.T) {
 				d := document()
 				got := write(t, format, d)
@@ -333,9 +342,9 @@ func TestCSV(t *testing.T) {
 	}{
 		// 5 steps of 3 trials; 40 clients at 40000/s: R = N/X = 1 ms.
 		{"one-sweep", 15, []string{
-			"set", "1", "40", "40000", "1", "0.5", "1", "2", "3", "95",
+			"SET", "1", "40", "1", "yes", "40000", "1", "0.5", "1", "2", "3", "95",
 		}},
-		{"two-depths", 6, []string{"get", "1", "10", "10000", "", "", "", "", "", ""}},
+		{"two-depths", 6, []string{"GET", "1", "10", "1", "yes", "10000", "", "", "", "", "", ""}},
 	}
 	for _, test := range tests {
 		rows, err := csv.NewReader(strings.NewReader(write(t, "csv", documents[test.document]()))).ReadAll()
@@ -366,10 +375,14 @@ func (w *brokenWriter) Write(b []byte) (int, error) {
 // TestWriteErrors: no format hides that its output could not be written.
 func TestWriteErrors(t *testing.T) {
 	for _, format := range Formats() {
-		size := len(write(t, format, twoDepths()))
+		d := twoDepths()
+		if slices.Contains(needResult, format) {
+			d = oneResult(t)
+		}
+		size := len(write(t, format, d))
 		for _, left := range []int{0, size / 2, size - 1} {
 			f, _ := Named(format)
-			if err := f(&brokenWriter{left}, twoDepths()); !errors.Is(err, errFull) {
+			if err := f(&brokenWriter{left}, d); !errors.Is(err, errFull) {
 				t.Errorf("%s after %d of %d bytes: error %v", format, left, size, err)
 			}
 		}
@@ -377,11 +390,22 @@ func TestWriteErrors(t *testing.T) {
 }
 
 func TestNamed(t *testing.T) {
-	if want := []string{"csv", "json", "table"}; !slices.Equal(Formats(), want) {
-		t.Errorf("formats %v, want %v", Formats(), want)
+	for _, name := range []string{"benchfmt", "csv", "hgrm", "hlog", "json", "markdown", "openmetrics", "table"} {
+		if _, err := Named(name); err != nil {
+			t.Error(err)
+		}
 	}
-	if _, err := Named("yaml"); err == nil || !strings.Contains(err.Error(), "csv, json, table") {
+	if _, err := Named("yaml"); err == nil || !strings.Contains(err.Error(), "the formats are benchfmt, csv, ") {
 		t.Errorf("error %v", err)
+	}
+}
+
+// TestJoinable: of some formats a file holds one document.
+func TestJoinable(t *testing.T) {
+	for format, want := range map[string]bool{"csv": true, "table": true, "benchfmt": true, "hgrm": false, "hlog": false, "openmetrics": false} {
+		if Joinable(format) != want {
+			t.Errorf("%s: %t", format, !want)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ func (p *printer) surface(s analyze.Surface) {
 	for i, d := range s.Depths {
 		depths[i] = strconv.Itoa(d.Depth)
 	}
-	p.printf("%s, pipeline depths %s\n", strings.ToUpper(s.Test), strings.Join(depths, ", "))
+	p.printf("%s, pipeline depths %s\n", s.Test, strings.Join(depths, ", "))
 	grid(p, surfaceColumns, s.Depths, func(d analyze.DepthKnee) string {
 		var m []string
 		if d.Depth == s.Best.Depth {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/poolsweep/poolsweep/analyze"
 	"github.com/poolsweep/poolsweep/sweep"
+	"github.com/poolsweep/poolsweep/sweep/workload"
 )
 
 // textWidth is where sentences are wrapped: that of a terminal.
@@ -30,6 +31,10 @@ func table(w io.Writer, d *Document) error {
 			p.printf("\n")
 		}
 		p.analysis(a)
+		p.commands(d.measured(d.Curves[i]), a)
+		if i < len(d.Nodes) {
+			p.nodes(d.Nodes[i])
+		}
 		if d.Client != "" && a.Recommendation.Pool > 0 {
 			p.settings(d.Client, a.Recommendation)
 		}
@@ -127,16 +132,41 @@ func plan(p sweep.Plan) string {
 	if p.Slices > 1 {
 		trial += fmt.Sprintf(" in %d slices", p.Slices)
 	}
-	keys := "one key"
-	if p.Keyspace > 1 {
-		keys = fmt.Sprintf("%d keys", p.Keyspace)
+	loops := fmt.Sprintf("event loops: %d", p.Threads)
+	return fmt.Sprintf("%d trials a step, each %s, %s order; %s; %s",
+		p.Trials, trial, p.Order, keysAndValues(p.Workloads), loops)
+}
+
+// keysAndValues says what the workloads have in common, of the first one.
+func keysAndValues(all []workload.Spec) string {
+	if len(all) == 0 {
+		return "unknown values"
 	}
-	return fmt.Sprintf("%d trials a step, each %s, %s order; %d-byte values, %s; event loops: %d",
-		p.Trials, trial, p.Order, p.ValueBytes, keys, p.Threads)
+	s := all[0]
+	var sizes []string
+	for _, z := range s.Values.Sizes {
+		size := strconv.Itoa(z.Min)
+		if z.Max > z.Min {
+			size += fmt.Sprintf(" to %d", z.Max)
+		}
+		sizes = append(sizes, size)
+	}
+	text := strings.Join(sizes, ", ") + "-byte values"
+	if c := s.Values.Content; c != "" && c != workload.Same {
+		text = string(c) + " " + text
+	}
+	if s.Keys.Space <= 1 {
+		return text + ", one key"
+	}
+	text += fmt.Sprintf(", %d keys", s.Keys.Space)
+	if d := s.Keys.String(); d != string(workload.Uniform) {
+		text += " " + d
+	}
+	return text
 }
 
 func (p *printer) analysis(a *analyze.Analysis) {
-	p.printf("%s, pipeline depth %d\n", strings.ToUpper(a.Test), a.Depth)
+	p.printf("%s, pipeline depth %d\n", a.Test, a.Depth)
 	grid(p, columns, a.Steps, func(s analyze.Step) string { return marks(a, s) })
 	p.sentences(a.Sentences())
 	for _, w := range a.Warnings {
