@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/poolsweep/poolsweep/analyze"
 	"github.com/poolsweep/poolsweep/internal/importer"
 	"github.com/poolsweep/poolsweep/internal/report"
 	"github.com/poolsweep/poolsweep/sweep"
@@ -19,6 +19,7 @@ import (
 
 func analyzeCommand() *cobra.Command {
 	var answer answerFlags
+	var sweeps selection
 	c := &cobra.Command{
 		Use:   "analyze FILE...",
 		Short: "Conclude again from result files, ours or another tool's",
@@ -31,26 +32,32 @@ Where a file does not say how many clients it was measured with, as CSV output o
 redis-benchmark, say it with N=FILE.`,
 		Example: `  poolsweep analyze poolsweep-20261201-120000.jsonl --goal peak
   poolsweep analyze 10=c10.csv 20=c20.csv 40=c40.csv
-  poolsweep analyze results/ --format json`,
+  poolsweep analyze results/ --format json
+  poolsweep analyze old.jsonl --html report.html --plot charts
+  poolsweep analyze old.jsonl --format benchfmt
+  poolsweep analyze old.jsonl --format hgrm --test GET --depth 1`,
 		Args: arguments(cobra.MinimumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			format, err := answer.check()
 			if err != nil {
 				return usage(err)
 			}
-			return analyzeFiles(args, answer, format)
+			return analyzeFiles(args, answer, sweeps, format)
 		},
 	}
 	var groups []flagGroup
 	answer.add(group(&groups, "Answer"))
-	answer.addFormat(group(&groups, "Output"))
+	f := group(&groups, "Output")
+	answer.output.add(f)
+	f.StringVar(&sweeps.test, "test", "", "only the sweeps of this test, named as in the report")
+	f.IntVar(&sweeps.depth, "depth", 0, "only the sweeps at this pipeline depth")
 	useGroups(c, groups)
 	return c
 }
 
 // analyzeFiles prints a document for each of our result files and one for
 // what came from other tools.
-func analyzeFiles(args []string, answer answerFlags, format report.Format) error {
+func analyzeFiles(args []string, answer answerFlags, sweeps selection, format report.Format) error {
 	sources, err := openFiles(args)
 	if err != nil {
 		return err
@@ -71,7 +78,9 @@ func analyzeFiles(args []string, answer answerFlags, format report.Format) error
 		if res == nil || len(res.Slices) == 0 {
 			return fmt.Errorf("analyzing %s: it holds no measurement", s.Name)
 		}
-		docs = append(docs, answer.document(&res.Header, res.Curves()))
+		if curves := sweeps.of(res.Curves()); len(curves) > 0 {
+			docs = append(docs, answer.document(res, curves))
+		}
 	}
 	if len(foreign) > 0 {
 		imported, err := importer.Read(foreign)
@@ -81,32 +90,55 @@ func analyzeFiles(args []string, answer answerFlags, format report.Format) error
 		for _, p := range imported.Problems {
 			fmt.Fprintf(os.Stderr, "poolsweep: %s\n", p)
 		}
-		if len(imported.Curves) > 0 {
-			docs = append(docs, answer.document(nil, imported.Curves))
+		if curves := sweeps.of(imported.Curves); len(curves) > 0 {
+			docs = append(docs, answer.document(nil, curves))
 		}
 	}
-	return printAll(docs, format)
+	switch {
+	case len(docs) == 0 && sweeps != (selection{}):
+		return fmt.Errorf("analyzing: no file holds a sweep of %s", sweeps)
+	case len(docs) == 0:
+		return errors.New("analyzing: no file holds a throughput at a known number of clients")
+	case len(docs) > 1 && answer.output.alone() != "":
+		return fmt.Errorf("analyzing: %s is of one result, and the files hold %d; give one at a time", answer.output.alone(), len(docs))
+	}
+	if err := answer.output.print(os.Stdout, format, docs); err != nil {
+		return err
+	}
+	for _, d := range docs {
+		if err := answered(d.Analyses); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func printAll(docs []*report.Document, format report.Format) error {
-	if len(docs) == 0 {
-		return errors.New("analyzing: no file holds a throughput at a known number of clients")
-	}
-	out := bufio.NewWriter(os.Stdout)
-	var answer error
-	for i, d := range docs {
-		if i > 0 {
-			fmt.Fprintln(out)
+// A selection is which sweeps to conclude from; the zero value is all.
+type selection struct {
+	test  string // "" is any
+	depth int    // 0 is any
+}
+
+// of returns the curves of the sweeps that are selected.
+func (s selection) of(curves []analyze.Curve) []analyze.Curve {
+	var chosen []analyze.Curve
+	for _, c := range curves {
+		if (s.test == "" || strings.EqualFold(s.test, c.Test)) && (s.depth == 0 || s.depth == max(1, c.Depth)) {
+			chosen = append(chosen, c)
 		}
-		if err := format(out, d); err != nil {
-			return fmt.Errorf("printing the report: %w", err)
-		}
-		answer = errors.Join(answer, answered(d.Analyses))
 	}
-	if err := out.Flush(); err != nil {
-		return fmt.Errorf("printing the report: %w", err)
+	return chosen
+}
+
+func (s selection) String() string {
+	var parts []string
+	if s.test != "" {
+		parts = append(parts, "--test "+s.test)
 	}
-	return answer
+	if s.depth != 0 {
+		parts = append(parts, fmt.Sprintf("--depth %d", s.depth))
+	}
+	return strings.Join(parts, " ")
 }
 
 // isResult reports whether the text is one of our result files.
@@ -141,11 +173,11 @@ func openFiles(args []string) ([]importer.Source, error) {
 		pattern, clients := importer.ParseName(arg)
 		names, err := expand(pattern)
 		if err != nil {
-			return nil, fmt.Errorf("analyzing %s: %w", arg, err)
+			return nil, fmt.Errorf("reading %s: %w", arg, err)
 		}
 		for _, name := range names {
 			if err := add(name, clients); err != nil {
-				return nil, fmt.Errorf("analyzing: %w", err)
+				return nil, fmt.Errorf("reading: %w", err)
 			}
 		}
 	}

@@ -24,7 +24,7 @@ type answerFlags struct {
 	targetQPS float64
 	sloP99    time.Duration
 	client    string
-	format    string
+	output    outputFlags
 }
 
 func (a *answerFlags) add(f *pflag.FlagSet) {
@@ -35,10 +35,6 @@ func (a *answerFlags) add(f *pflag.FlagSet) {
 	f.IntVar(&a.instances, "instances", 1, "application instances that share the server, each with its own pool")
 	f.IntVar(&a.procs, "procs", 1, "processes of each instance, each with its own pool")
 	f.StringVar(&a.client, "client", "go-redis", "client library whose settings are printed: "+strings.Join(analyze.ClientNames(), ", ")+", all or none")
-}
-
-func (a *answerFlags) addFormat(f *pflag.FlagSet) {
-	f.StringVar(&a.format, "format", "table", "of standard output: table, json or csv")
 }
 
 // check returns the format, or the first thing that is wrong.
@@ -61,7 +57,7 @@ func (a *answerFlags) check() (report.Format, error) {
 	case a.client != "all" && a.client != noClient && !slices.Contains(analyze.ClientNames(), a.client):
 		return nil, fmt.Errorf("unknown client %q; the clients are %s, all and none", a.client, strings.Join(analyze.ClientNames(), ", "))
 	}
-	return report.Named(a.format)
+	return report.Named(a.output.format)
 }
 
 // noClient prints no settings.
@@ -75,19 +71,33 @@ func (a *answerFlags) options(h *sweep.Header) analyze.Options {
 		TargetQPS: a.targetQPS, SLOP99: a.sloP99.Seconds(),
 	}
 	if h != nil {
-		o.MaxClients, o.ReservedClients = int(h.Server.MaxClients), int(h.Server.ConnectedClients)
+		// Of a cluster both are those of the node with the least room.
+		nodes := max(1, len(h.Server.Nodes))
+		o.MaxClients, o.ReservedClients = nodes*int(h.Server.MaxClients), nodes*int(h.Server.ConnectedClients)
 	}
 	return o
 }
 
-// document analyses the curves. h is nil when they come from another tool.
-func (a *answerFlags) document(h *sweep.Header, curves []analyze.Curve) *report.Document {
-	d := &report.Document{Header: h, Curves: curves}
-	if h != nil {
-		d.Remarks = remarks(h)
+// document analyses the curves. res is the result file that they are of, nil
+// when they come from another tool.
+func (a *answerFlags) document(res *sweep.Result, curves []analyze.Curve) *report.Document {
+	d := &report.Document{Result: res, Curves: curves}
+	var h *sweep.Header
+	if res != nil {
+		h = &res.Header
+		d.Header, d.Remarks = h, remarks(h)
 	}
 	for _, c := range curves {
 		d.Analyses = append(d.Analyses, analyze.Analyze(c, a.options(h)))
+	}
+	if res != nil {
+		for _, w := range res.Sweeps() {
+			var nodes []*analyze.Analysis
+			for _, c := range res.NodeCurves(w) {
+				nodes = append(nodes, analyze.Analyze(c, analyze.Options{Tolerance: a.tolerance}))
+			}
+			d.Nodes = append(d.Nodes, nodes)
+		}
 	}
 	if a.client != noClient {
 		d.Client = a.client

@@ -96,7 +96,8 @@ and recommends a pool size.`,
 	}
 	c.CompletionOptions.HiddenDefaultCmd = true
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
-	c.AddCommand(runCommand(), analyzeCommand())
+	c.AddCommand(runCommand(), analyzeCommand(), compareCommand(), verifyCommand())
+	c.AddCommand(latencyCommand(), monitorCommand(), agentCommand())
 	// -h is the host, as every Redis user's fingers know.
 	c.PersistentFlags().Bool("help", false, "print this help")
 	c.SetHelpCommand(&cobra.Command{Hidden: true})

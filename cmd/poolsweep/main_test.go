@@ -18,6 +18,7 @@ import (
 
 	"github.com/poolsweep/poolsweep/internal/embedded"
 	"github.com/poolsweep/poolsweep/internal/modelserver"
+	"github.com/poolsweep/poolsweep/internal/redistest"
 	"github.com/poolsweep/poolsweep/probe"
 )
 
@@ -32,7 +33,12 @@ func TestMain(m *testing.M) {
 //	code N[,M] COMMAND...   runs a command that must end with one of these exit codes
 //	server                  starts redis-server: sets URL, ADDR and PASSWORD
 //	fake KIND               starts a server that refuses to be measured: sets URL
+//	cluster N               starts a cluster of N masters: sets URL and NODE1…NODEN
+//	tls                     starts a server with TLS that wants a client certificate: sets URL, CA, OTHER_CA, CERT and KEY
+//	sentinel                starts a master and its sentinel: sets URL
+//	others N                holds N connections to the server until the script ends
 //	kill-server             ends the server with SIGKILL
+//	setting NAME VALUE      the server's setting has the value
 //	keys N                  the server holds N keys
 //	lines FILE N            waits until a file has N lines
 //	unseen TEXT             no process shows TEXT in its arguments (where there is a /proc)
@@ -45,8 +51,13 @@ func TestScripts(t *testing.T) {
 			"code":        code,
 			"server":      startServer,
 			"fake":        startFake,
+			"cluster":     func(ts *testscript.TestScript, neg bool, args []string) { startCluster(t, ts, neg, args) },
+			"tls":         func(ts *testscript.TestScript, neg bool, args []string) { startTLS(t, ts, neg, args) },
+			"sentinel":    func(ts *testscript.TestScript, neg bool, args []string) { startSentinel(t, ts, neg, args) },
+			"others":      holdOthers,
 			"kill-server": killServer,
 			"keys":        countKeys,
+			"setting":     checkSetting,
 			"lines":       waitForLines,
 			"unseen":      unseen,
 		},
@@ -117,6 +128,73 @@ func startFake(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("URL", "redis://"+s.Addr)
 }
 
+// A scriptTB makes the starters of redistest work within a script.
+type scriptTB struct {
+	testing.TB
+	ts *testscript.TestScript
+}
+
+func (s scriptTB) Helper()                      {}
+func (s scriptTB) Fatal(args ...any)            { s.ts.Fatalf("%s", fmt.Sprint(args...)) }
+func (s scriptTB) Fatalf(f string, args ...any) { s.ts.Fatalf(f, args...) }
+func (s scriptTB) Cleanup(f func())             { s.ts.Defer(f) }
+func (s scriptTB) TempDir() string {
+	dir, err := os.MkdirTemp(s.ts.Getenv("WORK"), "")
+	s.ts.Check(err)
+	return dir
+}
+
+func startCluster(t *testing.T, ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: cluster N")
+	}
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	c := redistest.StartCluster(scriptTB{t, ts}, n)
+	for i, m := range c.Masters {
+		ts.Setenv(fmt.Sprintf("NODE%d", i+1), m.Addr)
+	}
+	ts.Setenv("URL", "redis://"+c.Masters[0].Addr)
+	ts.Setenv("PASSWORD", "")
+}
+
+func startTLS(t *testing.T, ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: tls")
+	}
+	tb := scriptTB{t, ts}
+	c := redistest.NewCertificates(tb)
+	s := redistest.StartTLS(tb, c, c.Server)
+	ts.Setenv("URL", "rediss://"+s.Addr)
+	for name, value := range map[string]string{"CA": c.CA, "OTHER_CA": c.OtherCA, "CERT": c.Client.Cert, "KEY": c.Client.Key} {
+		ts.Setenv(name, value)
+	}
+}
+
+func startSentinel(t *testing.T, ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: sentinel")
+	}
+	tb := scriptTB{t, ts}
+	s := redistest.StartSentinel(tb, "mymaster", redistest.Start(tb))
+	ts.Setenv("URL", "redis+sentinel://"+s.Addr+"/mymaster")
+}
+
+func holdOthers(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: others N")
+	}
+	n, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	s := connect(ts)
+	ts.Defer(func() { s.Close() })
+	for range n {
+		c, err := s.Target.Dial(context.Background())
+		ts.Check(err)
+		ts.Defer(func() { c.Close() })
+	}
+}
+
 // connect connects to the script's server.
 func connect(ts *testscript.TestScript) *probe.Server {
 	t, err := probe.ParseTarget(ts.Getenv("URL"))
@@ -149,6 +227,19 @@ func countKeys(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(it.Err())
 	if strconv.Itoa(len(keys)) != args[0] {
 		ts.Fatalf("the server holds %d keys %v, want %s", len(keys), keys, args[0])
+	}
+}
+
+func checkSetting(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: setting NAME VALUE")
+	}
+	s := connect(ts)
+	defer s.Close()
+	got, err := s.Client.ConfigGet(context.Background(), args[0]).Result()
+	ts.Check(err)
+	if got[args[0]] != args[1] {
+		ts.Fatalf("%s is %q, want %q", args[0], got[args[0]], args[1])
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -20,9 +19,10 @@ type progress struct {
 	w     io.Writer
 	quiet bool
 
-	bars *mpb.Progress // nil when w is no terminal
-	bar  *mpb.Bar      // of the sweep under way
-	now  atomic.Value  // string: what the bar says of the last slice
+	bars    *mpb.Progress // nil when w is no terminal
+	bar     *mpb.Bar      // of the sweep under way
+	loading bool          // the bar is that of the keys written before it
+	now     atomic.Value  // string: what the bar says of the last slice
 
 	tenths int // tenths of the sweep that a line was printed for
 }
@@ -40,7 +40,7 @@ func (p *progress) event(e sweep.Event) {
 	if p.quiet {
 		return
 	}
-	name := fmt.Sprintf("%s, depth %d", strings.ToUpper(e.Test), e.Depth)
+	name := fmt.Sprintf("%s, depth %d", e.Test, e.Depth)
 	if p.bars != nil {
 		p.draw(name, e)
 		return
@@ -48,6 +48,10 @@ func (p *progress) event(e sweep.Event) {
 	switch {
 	case e.Note != "":
 		fmt.Fprintf(p.w, "%s: %s\n", name, e.Note)
+	case e.Load > 0:
+		if e.Loaded == e.Load {
+			fmt.Fprintf(p.w, "%s: %d keys written\n", name, e.Load)
+		}
 	case e.Done == 0:
 		p.tenths = 0
 		fmt.Fprintf(p.w, "%s: %d slices planned\n", name, e.Total)
@@ -64,8 +68,18 @@ func (p *progress) draw(name string, e sweep.Event) {
 		// Lines written through the container stay above the bar.
 		fmt.Fprintf(p.bars, "%s: %s\n", name, e.Note)
 		return
+	case e.Load > 0:
+		if p.bar == nil || !p.loading {
+			p.finish()
+			p.loading = true
+			p.bar = p.bars.AddBar(e.Load, mpb.PrependDecorators(decor.Name(name+", writing keys ")),
+				mpb.AppendDecorators(decor.CountersNoUnit(" %d / %d")))
+		}
+		p.bar.SetCurrent(e.Loaded)
+		return
 	case e.Done == 0:
 		p.finish()
+		p.loading = false
 		p.now.Store("")
 		p.bar = p.bars.AddBar(int64(e.Total),
 			mpb.PrependDecorators(decor.Name(name+" ")),

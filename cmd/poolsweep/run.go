@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,11 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/poolsweep/poolsweep/analyze"
 	"github.com/poolsweep/poolsweep/internal/embedded"
 	"github.com/poolsweep/poolsweep/internal/report"
+	"github.com/poolsweep/poolsweep/internal/verify"
 	"github.com/poolsweep/poolsweep/probe"
 	"github.com/poolsweep/poolsweep/sweep"
-	"github.com/poolsweep/poolsweep/sweep/workload"
 )
 
 // runOptions are the flags of poolsweep run.
@@ -22,17 +24,23 @@ type runOptions struct {
 	target targetFlags
 	answer answerFlags
 
-	tests, clients, depths string
-	order                  string
-	output                 string
-	quiet                  bool
-	plan                   sweep.Plan
+	workload        workloadFlags
+	safety          safetyFlags
+	fleet           fleetFlags
+	clients, depths string
+	order           string
+	keepAlive       int
+	vary            string
+	verify          bool
+	output, resume  string
+	quiet           bool
+	plan            sweep.Plan
 }
 
 func runCommand() *cobra.Command {
 	o := &runOptions{plan: sweep.DefaultPlan()}
 	c := &cobra.Command{
-		Use:   "run [URL]",
+		Use:   "run [URL] [-- COMMAND...]",
 		Short: "Sweep a server, find the knee, recommend a pool",
 		Long: `Run sweeps the number of clients of a server: it drives each number in turn,
 several times over, and prints a row for each with throughput, latency and CPU,
@@ -41,22 +49,28 @@ pool that follows. It writes keys under a prefix of its own and removes them.
 Everything measured is kept in a result file for poolsweep analyze.
 
 The URL is redis://[user@]host[:port][/db] or unix:///path[?db=N]. Point it at a
-server that nobody else is using.`,
+server that nobody else is using.
+
+What stands behind -- is a command to be sent instead of the tests. In its
+arguments __key__ stands for a key of ours, __rand_int__ for twelve digits drawn
+from -r, __data__ for a value, __sha__ for the script of --script and {tag} on a
+cluster for the hash tag of a node. Only keys of __key__ are removed afterwards.`,
 		Example: `  poolsweep run --embedded -t set,get
   poolsweep run redis://127.0.0.1:6379 -t get -r 100000 -d 100
   poolsweep run -h 127.0.0.1 -p 6379 -c auto --instances 8
-  poolsweep run -c 10:110:10 -P 1,16 --duration 2s`,
-		Args: arguments(cobra.MaximumNArgs(1)),
-		RunE: func(c *cobra.Command, args []string) error { return o.run(c, args) },
+  poolsweep run -c 10:110:10 -P 1,16 --duration 2s
+  poolsweep run --embedded --mix get=80,set=20 -r 100000 --keys zipfian
+  poolsweep run --embedded -c 1,2,5,10,20,50 -- HSET __key__ field __data__`,
+		Args: cobra.ArbitraryArgs, // split counts them
 	}
 	var groups []flagGroup
 	o.target.add(group(&groups, "Target"))
 	p := &o.plan
 
 	f := group(&groups, "Workload")
-	f.StringVarP(&o.tests, "tests", "t", "set,get", "tests, each a sweep of its own: "+strings.Join(workload.Names(), ", "))
-	f.IntVarP(&p.ValueBytes, "data-size", "d", p.ValueBytes, "size of a value in bytes")
-	f.IntVarP(&p.Keyspace, "keyspace", "r", p.Keyspace, "draw keys at random from this many; 0 is one key")
+	o.workload.add(f)
+	f.IntVarP(&o.keepAlive, "keep-alive", "k", 1, "1 keeps connections, 0 opens one for each request")
+	f.IntVarP(&p.Idle, "idle", "I", 0, "connections without load that are held beside those of a step")
 
 	f = group(&groups, "Sweep")
 	f.StringVarP(&o.clients, "clients", "c", "10:110:10", "numbers of clients: a range FROM:TO:STEP, a list, or auto")
@@ -72,26 +86,48 @@ server that nobody else is using.`,
 	f.IntVar(&p.MaxClients, "max-clients", p.MaxClients, "go on to this many clients while throughput rises")
 	f.BoolVar(&p.Fixed, "fixed", p.Fixed, "measure the levels of -c and no others")
 	f.DurationVar(&p.Budget, "budget", p.Budget, "time of a sweep after which no refinement is begun")
+	f.StringVar(&o.vary, "vary", "", "sweep for each value of a setting of the server and compare: appendonly=no,yes; it is restored afterwards")
+	f.BoolVar(&o.verify, "verify", false, "try the recommended pool afterwards, as poolsweep verify does; the test is then get unless -t says another")
 	f.IntVar(&p.Threads, "threads", 0, "event loops of the generator (default: what leaves the server its cores)")
 
+	o.fleet.add(group(&groups, "Fleet"))
+	o.safety.add(group(&groups, "Safety"))
 	o.answer.add(group(&groups, "Answer"))
 
 	f = group(&groups, "Output")
-	o.answer.addFormat(f)
+	o.answer.output.add(f)
 	f.StringVarP(&o.output, "output", "o", "", "result file (default: poolsweep-DATE-TIME.jsonl here)")
+	f.StringVar(&o.resume, "resume", "", "go on with the run of this result file, with its plan")
 	f.BoolVarP(&o.quiet, "quiet", "q", false, "no progress on standard error")
 	useGroups(c, groups)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if o.resume != "" {
+			if err := o.checkResume(c, groups); err != nil {
+				return usage(err)
+			}
+		}
+		return o.run(c, args)
+	}
 	return c
 }
 
 // run is the whole of poolsweep run.
 func (o *runOptions) run(c *cobra.Command, args []string) (err error) {
 	ctx := c.Context()
-	target, err := o.target.target(c.Flags(), strings.Join(args, ""))
+	url, command, err := split(c, args)
+	if err != nil {
+		return usage(err)
+	}
+	if o.resume != "" && url == "" {
+		if url, err = resumeURL(o.resume, c.Flags()); err != nil {
+			return err
+		}
+	}
+	target, err := o.target.target(c.Flags(), url)
 	if err != nil {
 		return err
 	}
-	if err := o.readPlan(); err != nil {
+	if err := errors.Join(o.readPlan(c, command), o.fleet.check(c.Flags())); err != nil {
 		return usage(err)
 	}
 	format, err := o.answer.check()
@@ -105,6 +141,7 @@ func (o *runOptions) run(c *cobra.Command, args []string) (err error) {
 			return err
 		}
 		defer e.Close()
+		e.Target.RESP3, e.Target.Tracking = target.RESP3, target.Tracking
 		target, header.Embedded = e.Target, e.Program
 	}
 	server, err := probe.Connect(ctx, target)
@@ -112,26 +149,96 @@ func (o *runOptions) run(c *cobra.Command, args []string) (err error) {
 		return err
 	}
 	defer server.Close()
-	o.chooseThreads(server.Identity)
-	journal, err := o.createFile()
+	if done, err := o.safety.check(ctx, os.Stdout, server, o.plan, o.target.embedded); done || err != nil {
+		return err
+	}
+	journal, earlier, err := o.open()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, journal.Close()) }()
+	if earlier != nil {
+		sayDifferences(earlier.Header, server)
+	}
+	o.chooseThreads(server.Identity)
 
 	progress := newProgress(os.Stderr, o.quiet)
-	res, runErr := sweep.Run(ctx, sweep.Config{
-		Plan: o.plan, Server: server, Header: header, Journal: journal, Progress: progress.event,
-	})
+	config := sweep.Config{
+		Plan: o.plan, Server: server, Header: header, Resume: earlier, Journal: journal, Progress: progress.event,
+	}
+	agents, err := o.fleet.gather(ctx, &config)
+	if err != nil {
+		progress.close()
+		return o.conclude(earlier, journal, format, err)
+	}
+	res, runErr := sweep.Run(ctx, config)
+	runErr = errors.Join(runErr, agents.Close())
 	progress.close()
-	return o.conclude(res, journal, format, runErr)
+	if err := o.conclude(res, journal, format, runErr); err != nil || !o.verify {
+		return err
+	}
+	return o.verifyPools(ctx, server, res)
+}
+
+// verifyPools tries the pool of each sweep at depth 1.
+func (o *runOptions) verifyPools(ctx context.Context, server *probe.Server, res *sweep.Result) error {
+	format, err := report.VerifyNamed("table")
+	if err != nil {
+		return err
+	}
+	for i, c := range res.Curves() {
+		if c.Depth != 1 || i >= len(o.plan.Workloads) {
+			continue
+		}
+		a := analyze.Analyze(c, o.answer.options(&res.Header))
+		v := verify.Default()
+		v.Pool = a.Recommendation.PerProcess
+		forecast(&v, c, a)
+		fmt.Println()
+		found, err := verifyPool(ctx, server, o.plan.Workloads[i], v, o.quiet)
+		if err := printVerification(found, format, err); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// split returns the URL, "" for none, and the command behind --, nil for none.
+func split(c *cobra.Command, args []string) (url string, command []string, err error) {
+	if dash := c.ArgsLenAtDash(); dash >= 0 {
+		args, command = args[:dash], args[dash:]
+	}
+	if len(args) > 1 {
+		return "", nil, fmt.Errorf("%d arguments before --; want one URL", len(args))
+	}
+	return strings.Join(args, ""), command, nil
 }
 
 // readPlan takes the flags that are not numbers, and checks the plan as far
 // as that can be done without the server.
-func (o *runOptions) readPlan() error {
+func (o *runOptions) readPlan(c *cobra.Command, command []string) error {
 	p := &o.plan
-	p.Tests = strings.Split(strings.ToLower(o.tests), ",")
+	var err error
+	if o.verify {
+		if err := o.checkVerify(c); err != nil {
+			return err
+		}
+	}
+	if p.Workloads, err = o.workload.specs(c.Flags(), command, p.Seed); err != nil {
+		return err
+	}
+	if o.keepAlive != 0 && o.keepAlive != 1 {
+		return fmt.Errorf("-k %d; want 1 or 0", o.keepAlive)
+	}
+	p.PerRequest = o.keepAlive == 0
+	if o.vary != "" {
+		if p.Vary, err = sweep.ParseVary(o.vary); err != nil {
+			return fmt.Errorf("--vary: %w", err)
+		}
+	}
+	if p.Guards, err = o.safety.guards(); err != nil {
+		return err
+	}
 	p.Order = sweep.Order(o.order)
 	p.Tolerance = o.answer.tolerance
 	levels, err := sweep.ParseLevels(o.clients)
@@ -154,6 +261,21 @@ func (o *runOptions) readPlan() error {
 	return check.Check()
 }
 
+// checkVerify sets the test of a run with --verify and refuses what cannot be
+// verified.
+func (o *runOptions) checkVerify(c *cobra.Command) error {
+	switch {
+	case o.vary != "", o.keepAlive == 0, o.depths != "1", o.workload.replay != "", o.workload.script != "", o.workload.function != "":
+		return errors.New("--verify is for sweeps at depth 1 without --vary, -k 0, --replay, --script and --function")
+	case o.answer.output.format != "table":
+		return errors.New("--verify prints a table; leave out --format")
+	}
+	if !c.Flags().Changed("tests") {
+		o.workload.tests = "get"
+	}
+	return nil
+}
+
 // chooseThreads leaves the server its cores when it is on this machine, and
 // one core to everything else when it is not.
 func (o *runOptions) chooseThreads(id probe.Identity) {
@@ -167,23 +289,17 @@ func (o *runOptions) chooseThreads(id probe.Identity) {
 	o.plan.Threads = max(1, runtime.NumCPU()-taken)
 }
 
-func (o *runOptions) createFile() (*sweep.Journal, error) {
-	if o.output == "" {
-		return sweep.CreateDated(time.Now())
-	}
-	return sweep.Create(o.output)
-}
-
 // conclude analyses and prints what was measured, however the run ended.
 func (o *runOptions) conclude(res *sweep.Result, journal *sweep.Journal, format report.Format, runErr error) error {
 	if res == nil || len(res.Slices) == 0 {
 		// A file without a slice is of no use to anyone.
 		return errors.Join(runErr, os.Remove(journal.Path()))
 	}
-	d := o.answer.document(&res.Header, res.Curves())
+	d := o.answer.document(res, res.Curves())
 	err := errors.Join(runErr, journal.Analyses(d.Analyses))
-	if perr := format(os.Stdout, d); perr != nil {
-		err = errors.Join(err, fmt.Errorf("printing the report: %w", perr))
+	err = errors.Join(err, o.answer.output.print(os.Stdout, format, []*report.Document{d}))
+	if o.plan.Vary.Setting != "" && o.answer.output.format == "table" {
+		err = errors.Join(err, compareValues(os.Stdout, d))
 	}
 	fmt.Fprintf(os.Stderr, "poolsweep: result file: %s\n", journal.Path())
 	if err != nil {

@@ -15,6 +15,12 @@ type targetFlags struct {
 	host, socket, user, password, passwordFile string
 	port, db                                   int
 	embedded                                   bool
+
+	tls                                bool
+	cacert, cert, key, sni             string
+	insecure                           bool
+	resp3, tracking                    bool
+	sentinelUser, sentinelPasswordFile string
 }
 
 func (t *targetFlags) add(f *pflag.FlagSet) {
@@ -25,6 +31,16 @@ func (t *targetFlags) add(f *pflag.FlagSet) {
 	f.StringVarP(&t.password, "pass", "a", "", "password; better in REDISCLI_AUTH or --password-file")
 	f.StringVar(&t.passwordFile, "password-file", "", "file with the password in its first line")
 	f.IntVar(&t.db, "dbnum", 0, "database number")
+	f.BoolVar(&t.tls, "tls", false, "encrypt, as the scheme rediss does")
+	f.StringVar(&t.cacert, "cacert", "", "file with the certificates of the authorities to trust (default: the system's)")
+	f.StringVar(&t.cert, "cert", "", "file with the client certificate")
+	f.StringVar(&t.key, "key", "", "file with its private key")
+	f.StringVar(&t.sni, "sni", "", "server name to ask for and to find in its certificate (default: the host)")
+	f.BoolVar(&t.insecure, "insecure", false, "do not check the server's certificate")
+	f.BoolVarP(&t.resp3, "resp3", "3", false, "speak RESP3")
+	f.BoolVar(&t.tracking, "enable-tracking", false, "turn client tracking on for the connections of the load")
+	f.StringVar(&t.sentinelUser, "sentinel-user", "", "ACL user on the sentinels of a redis+sentinel URL")
+	f.StringVar(&t.sentinelPasswordFile, "sentinel-password-file", "", "file with the sentinels' password in its first line")
 	f.BoolVar(&t.embedded, "embedded", false, "start a throwaway server for this run and sweep that")
 }
 
@@ -58,10 +74,44 @@ func (t *targetFlags) target(f *pflag.FlagSet, url string) (probe.Target, error)
 	if f.Changed("dbnum") {
 		out.DB = t.db
 	}
+	if err := t.addTransport(&out); err != nil {
+		return out, err
+	}
 	if err := out.Check(); err != nil {
 		return out, usage(err)
 	}
 	return out, t.addPassword(&out)
+}
+
+// addTransport takes how to speak to the server, and to the sentinels.
+func (t *targetFlags) addTransport(out *probe.Target) error {
+	out.RESP3, out.Tracking = t.resp3, t.tracking
+	details := probe.TLS{CACert: t.cacert, Cert: t.cert, Key: t.key, SNI: t.sni, Insecure: t.insecure}
+	switch {
+	case t.tls && out.TLS == nil:
+		out.TLS = new(probe.TLS)
+	case out.TLS == nil && details != (probe.TLS{}):
+		return usage(errors.New("--cacert, --cert, --key, --sni and --insecure need --tls or a rediss:// URL"))
+	}
+	if out.TLS != nil {
+		*out.TLS = details
+	}
+	if out.Sentinel == nil {
+		if t.sentinelUser != "" || t.sentinelPasswordFile != "" {
+			return usage(errors.New("--sentinel-user and --sentinel-password-file need a redis+sentinel:// URL"))
+		}
+		return nil
+	}
+	if out.Sentinel.TLS != nil {
+		*out.Sentinel.TLS = details
+	}
+	out.Sentinel.User = t.sentinelUser
+	if t.sentinelPasswordFile == "" {
+		return nil
+	}
+	var err error
+	out.Sentinel.Password, err = probe.PasswordFromFile(t.sentinelPasswordFile)
+	return err
 }
 
 // addPassword takes the password from where it was given. The environment

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/poolsweep/poolsweep/probe"
+	"github.com/poolsweep/poolsweep/sweep"
+)
+
+// safetyFlags say what a run must not do to a server.
+type safetyFlags struct {
+	allowTraffic, dryRun bool
+	maxRate              float64
+	maxServerCPU         string
+	maxP99               time.Duration
+}
+
+func (s *safetyFlags) add(f *pflag.FlagSet) {
+	f.BoolVar(&s.allowTraffic, "allow-traffic", false, "sweep though the server is serving others")
+	f.Float64Var(&s.maxRate, "max-rate", 0, "end the sweep at the level whose throughput passes this, in requests/s")
+	f.StringVar(&s.maxServerCPU, "max-server-cpu", "", "end it at the level that fills the server's main thread more than this, as 80%")
+	f.DurationVar(&s.maxP99, "max-p99", 0, "end it at the level whose p99 passes this")
+	f.BoolVar(&s.dryRun, "dry-run", false, "print the plan, what it costs and what was checked; send no load")
+}
+
+func (s *safetyFlags) guards() (sweep.Guards, error) {
+	g := sweep.Guards{MaxRate: s.maxRate, MaxP99: s.maxP99}
+	if s.maxServerCPU == "" {
+		return g, nil
+	}
+	x, err := strconv.ParseFloat(strings.TrimSuffix(s.maxServerCPU, "%"), 64)
+	if err != nil || !(x > 0) || x > 100 {
+		return g, fmt.Errorf("--max-server-cpu %q; want a percentage of a core, as 80%%", s.maxServerCPU)
+	}
+	g.MaxServerCPU = x / 100
+	return g, nil
+}
+
+// check looks at the server before the load. It is done when there is to be no
+// load; an error is what forbids it.
+func (s *safetyFlags) check(ctx context.Context, out io.Writer, server *probe.Server, p sweep.Plan, embedded bool) (done bool, err error) {
+	if embedded && !s.dryRun {
+		return false, nil // nobody else knows it
+	}
+	checks, err := sweep.Checks(ctx, server, p)
+	if err != nil {
+		return false, err
+	}
+	var refused error
+	for _, c := range checks {
+		if c.OK || c.Override != "" && s.allowTraffic {
+			continue
+		}
+		advice := ""
+		if c.Override != "" {
+			advice = "; give " + c.Override + " to sweep it all the same"
+		}
+		refused = fmt.Errorf("checking %s: %s%s", server.Target.Addr(), c.Text, advice)
+		break
+	}
+	if !s.dryRun {
+		return false, refused
+	}
+	printPlan(out, server, p, checks)
+	return true, refused
+}
+
+// printPlan prints what a run would do.
+func printPlan(out io.Writer, server *probe.Server, p sweep.Plan, checks []sweep.Check) {
+	var names []string
+	for _, w := range p.Workloads {
+		names = append(names, w.Name)
+	}
+	c := p.Cost(server)
+	fmt.Fprintf(out, "server      %s, %s\n", server.Target, server.Identity.Title())
+	fmt.Fprintf(out, "workloads   %s; pipeline depths %v\n", strings.Join(names, ", "), p.Depths)
+	fmt.Fprintf(out, "clients     %v, and what the analysis asks for up to %d\n", p.Clients, p.MaxClients)
+	fmt.Fprintf(out, "slices      %d, of %v each after a warm-up of %v: %v at least\n",
+		c.Slices, p.Duration/time.Duration(p.Slices), p.Warmup, c.Time.Round(time.Second))
+	fmt.Fprintf(out, "connections %d opened in all, %d at a time\n", c.Connections, c.AtOnce)
+	for _, k := range checks {
+		mark := "ok"
+		if !k.OK {
+			mark = "NO"
+		}
+		fmt.Fprintf(out, "check       %s  %s\n", mark, k.Text)
+	}
+}
