@@ -94,10 +94,9 @@ and recommends a pool size.`,
 		Args:          arguments(cobra.NoArgs),
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
-	c.CompletionOptions.HiddenDefaultCmd = true
 	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage(err) })
 	c.AddCommand(runCommand(), analyzeCommand(), compareCommand(), verifyCommand())
-	c.AddCommand(latencyCommand(), monitorCommand(), agentCommand())
+	c.AddCommand(latencyCommand(), monitorCommand(), agentCommand(), manCommand())
 	// -h is the host, as every Redis user's fingers know.
 	c.PersistentFlags().Bool("help", false, "print this help")
 	c.SetHelpCommand(&cobra.Command{Hidden: true})

@@ -48,8 +48,9 @@ then where the knee is, who stopped the throughput, how sure that is, and the
 pool that follows. It writes keys under a prefix of its own and removes them.
 Everything measured is kept in a result file for poolsweep analyze.
 
-The URL is redis://[user@]host[:port][/db] or unix:///path[?db=N]. Point it at a
-server that nobody else is using.
+The URL is redis://[user@]host[:port][/db], rediss:// for TLS, unix:///path[?db=N]
+or redis+sentinel://host[:port],.../NAME; any node stands for a whole cluster. Point
+it at a server that nobody else is using: one that serves others is refused.
 
 What stands behind -- is a command to be sent instead of the tests. In its
 arguments __key__ stands for a key of ours, __rand_int__ for twelve digits drawn
