@@ -22,7 +22,10 @@ type progress struct {
 	bars    *mpb.Progress // nil when w is no terminal
 	bar     *mpb.Bar      // of the sweep under way
 	loading bool          // the bar is that of the keys written before it
-	now     atomic.Value  // string: what the bar says of the last slice
+	live    *live         // above the bar; nil where there is no room
+
+	columns, rows int          // of the terminal
+	now           atomic.Value // string: what the bar says of the last slice
 
 	tenths int // tenths of the sweep that a line was printed for
 }
@@ -30,6 +33,7 @@ type progress struct {
 func newProgress(w *os.File, quiet bool) *progress {
 	p := &progress{w: w, quiet: quiet}
 	if !quiet && term.IsTerminal(int(w.Fd())) {
+		p.columns, p.rows, _ = term.GetSize(int(w.Fd()))
 		p.bars = mpb.New(mpb.WithOutput(w), mpb.WithWidth(40), mpb.WithRefreshRate(200*time.Millisecond))
 	}
 	return p
@@ -72,7 +76,7 @@ func (p *progress) draw(name string, e sweep.Event) {
 		if p.bar == nil || !p.loading {
 			p.finish()
 			p.loading = true
-			p.bar = p.bars.AddBar(e.Load, mpb.PrependDecorators(decor.Name(name+", writing keys ")),
+			p.bar = p.bars.AddBar(e.Load, mpb.BarRemoveOnComplete(), mpb.PrependDecorators(decor.Name(name+", writing keys ")),
 				mpb.AppendDecorators(decor.CountersNoUnit(" %d / %d")))
 		}
 		p.bar.SetCurrent(e.Loaded)
@@ -81,10 +85,19 @@ func (p *progress) draw(name string, e sweep.Event) {
 		p.finish()
 		p.loading = false
 		p.now.Store("")
-		p.bar = p.bars.AddBar(int64(e.Total),
-			mpb.PrependDecorators(decor.Name(name+" ")),
-			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return p.now.Load().(string) })))
+		options := []mpb.BarOption{
+			mpb.PrependDecorators(decor.Name(name + " ")),
+			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string { return p.now.Load().(string) })),
+		}
+		if p.live = nil; p.rows >= liveRows {
+			p.live = newLive(e, p.columns)
+			options = append(options, mpb.BarRemoveOnComplete(), mpb.BarTopExtender(p.live.fillers()...))
+		}
+		p.bar = p.bars.AddBar(int64(e.Total), options...)
 		return
+	}
+	if p.live != nil {
+		p.live.add(e)
 	}
 	p.now.Store(fmt.Sprintf(" %d clients: %.0f/s, %v left", e.Clients, e.QPS, e.Left.Round(time.Second)))
 	p.bar.SetTotal(int64(e.Total), false)
