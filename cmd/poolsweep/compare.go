@@ -19,7 +19,7 @@ import (
 
 func compareCommand() *cobra.Command {
 	var answer answerFlags
-	var format string
+	var format, plot string
 	var failIf []string
 	c := &cobra.Command{
 		Use:   "compare OLD NEW [MORE...]",
@@ -48,7 +48,7 @@ it, as < and > mean something to the shell.`,
 			if err != nil {
 				return usage(err)
 			}
-			return compareFiles(args, answer, print, conditions)
+			return compareFiles(args, answer, print, plot, conditions)
 		},
 	}
 	var groups []flagGroup
@@ -59,6 +59,7 @@ it, as < and > mean something to the shell.`,
 	_ = f.MarkHidden("client") // no settings are printed
 	f = group(&groups, "Output")
 	f.StringVar(&format, "format", "table", "of standard output: table, json, csv or markdown")
+	f.StringVar(&plot, "plot", "", "write a chart of each test, with the curves of all runs, into this folder")
 	useGroups(c, groups)
 	return c
 }
@@ -85,7 +86,7 @@ func compareOptions(answer *answerFlags, format string, failIf []string) (report
 	return print, conditions, nil
 }
 
-func compareFiles(args []string, answer answerFlags, print report.ComparisonFormat, conditions []compare.Condition) error {
+func compareFiles(args []string, answer answerFlags, print report.ComparisonFormat, plot string, conditions []compare.Condition) error {
 	var runs []compare.Run
 	for _, arg := range args {
 		r, err := readRun(arg, answer)
@@ -101,6 +102,13 @@ func compareFiles(args []string, answer answerFlags, print report.ComparisonForm
 	}
 	if err := out.Flush(); err != nil {
 		return fmt.Errorf("printing the comparison: %w", err)
+	}
+	if plot != "" {
+		names, err := report.PlotComparison(plot, runs)
+		if err != nil {
+			return fmt.Errorf("writing the charts: %w", err)
+		}
+		fmt.Fprintf(os.Stderr, "poolsweep: %d charts in %s\n", len(names), plot)
 	}
 	return testConditions(all, conditions)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/poolsweep/poolsweep/analyze"
 	"github.com/poolsweep/poolsweep/internal/chart"
+	"github.com/poolsweep/poolsweep/internal/compare"
 	"github.com/poolsweep/poolsweep/sweep/load"
 )
 
@@ -66,40 +67,65 @@ func surfaceChart(d *Document, s analyze.Surface) *chart.Chart {
 // returns the names of the files. The folder is made when it is not there;
 // files of the same names are written over.
 func Plot(folder string, d *Document) ([]string, error) {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return nil, fmt.Errorf("plotting: %w", err)
-	}
-	var names []string
-	used := make(map[string]bool)
-	add := func(prefix string, c *chart.Chart) error {
-		base := prefix + "-" + c.Name
-		for n := 2; used[base]; n++ {
-			base = fmt.Sprintf("%s-%s-%d", prefix, c.Name, n)
-		}
-		used[base] = true
-		for extension, write := range map[string]func(io.Writer) error{".svg": c.WriteSVG, ".png": c.WritePNG} {
-			if err := writeFile(filepath.Join(folder, base+extension), write); err != nil {
-				return fmt.Errorf("plotting: %w", err)
-			}
-		}
-		names = append(names, filepath.Join(folder, base+".png"), filepath.Join(folder, base+".svg"))
-		return nil
-	}
+	out := &plotter{folder: folder, used: make(map[string]bool)}
 	for i, a := range d.Analyses {
 		for _, c := range sweepCharts(d, i) {
-			if err := add(fmt.Sprintf("%s-depth-%d", fileName(a.Test), max(1, a.Depth)), c); err != nil {
-				return names, err
-			}
+			out.add(fmt.Sprintf("%s-depth-%d", fileName(a.Test), max(1, a.Depth)), c)
 		}
 	}
 	for _, s := range analyze.Surfaces(d.Analyses) {
-		if c := surfaceChart(d, s); c != nil {
-			if err := add(fileName(s.Test), c); err != nil {
-				return names, err
+		out.add(fileName(s.Test), surfaceChart(d, s))
+	}
+	return out.names, out.err
+}
+
+// PlotComparison writes a chart for each test and depth that the first of the
+// runs has, with the curves of all runs in it, as Plot does.
+func PlotComparison(folder string, runs []compare.Run) ([]string, error) {
+	out := &plotter{folder: folder, used: make(map[string]bool)}
+	for _, first := range runs[0].Analyses {
+		var all []chart.Member
+		for _, r := range runs {
+			for _, a := range r.Analyses {
+				if a.Test == first.Test && a.Depth == first.Depth {
+					all = append(all, chart.Member{Name: filepath.Base(r.Name), Analysis: a})
+				}
 			}
 		}
+		out.add(fmt.Sprintf("%s-depth-%d", fileName(first.Test), max(1, first.Depth)), chart.Overlay(first.Test, all))
 	}
-	return names, nil
+	return out.names, out.err
+}
+
+// A plotter writes charts into a folder and keeps the first error.
+type plotter struct {
+	folder string
+	used   map[string]bool // names without extension
+	names  []string
+	err    error
+}
+
+// add writes a chart; nil is none.
+func (p *plotter) add(prefix string, c *chart.Chart) {
+	if c == nil || p.err != nil {
+		return
+	}
+	if p.err = os.MkdirAll(p.folder, 0o755); p.err != nil {
+		p.err = fmt.Errorf("plotting: %w", p.err)
+		return
+	}
+	base := prefix + "-" + c.Name
+	for n := 2; p.used[base]; n++ {
+		base = fmt.Sprintf("%s-%s-%d", prefix, c.Name, n)
+	}
+	p.used[base] = true
+	for extension, write := range map[string]func(io.Writer) error{".svg": c.WriteSVG, ".png": c.WritePNG} {
+		if err := writeFile(filepath.Join(p.folder, base+extension), write); err != nil {
+			p.err = fmt.Errorf("plotting: %w", err)
+			return
+		}
+	}
+	p.names = append(p.names, filepath.Join(p.folder, base+".png"), filepath.Join(p.folder, base+".svg"))
 }
 
 func writeFile(path string, write func(io.Writer) error) error {
