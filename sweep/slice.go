@@ -81,7 +81,8 @@ func (s *sweeper) measure(ctx context.Context, clients int) error {
 		if !x.Superseded {
 			s.done++
 			s.have[visit{clients, s.pass}] = true
-			s.event(Event{Clients: clients, QPS: x.Measurement.Throughput()})
+			l := loadOf(Trial{Measurement: x.Measurement, Window: x.Window}, false)
+			s.event(Event{Clients: clients, QPS: x.Measurement.Throughput(), ServerMain: l.ServerMain, Generator: l.GeneratorCPU})
 			return s.heed(x)
 		}
 		if !short {

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/poolsweep/poolsweep/analyze"
 	"github.com/poolsweep/poolsweep/probe"
 	"github.com/poolsweep/poolsweep/sweep/load"
 	"github.com/poolsweep/poolsweep/sweep/workload"
@@ -60,10 +61,15 @@ type Event struct {
 	Depth   int
 	Clients int     // of the slice just measured; 0 at the begin of a sweep and when Note is set
 	QPS     float64 // of that slice
-	Done    int     // slices measured of this sweep
-	Total   int     // slices planned for it, as far as is known
-	Left    time.Duration
-	Note    string // why the plan has changed, or what went wrong
+
+	// CPU of the slice in cores: the server's thread that runs commands, and
+	// the generator. Unknown when nothing was observed.
+	ServerMain, Generator analyze.Quantity
+
+	Done  int // slices measured of this sweep
+	Total int // slices planned for it, as far as is known
+	Left  time.Duration
+	Note  string // why the plan has changed, or what went wrong
 
 	// Keys of a number are written before the sweep; both are 0 after that.
 	Loaded, Load int64
