@@ -310,19 +310,21 @@ func facts(a *analyze.Analysis) []pageFact {
 func incomplete(d *Document) string {
 	plan := d.Header.Plan
 	var missing []string
-	if planned := len(plan.Workloads) * len(plan.Depths); len(d.Analyses) < planned {
-		missing = append(missing, fmt.Sprintf("%d of %d sweeps were measured", len(d.Analyses), planned))
+	if planned := len(plan.Workloads) * len(plan.Depths) * max(1, len(plan.Vary.Values)); measuredSweeps(d) < planned {
+		missing = append(missing, fmt.Sprintf("%d of %d sweeps were measured", measuredSweeps(d), planned))
 	}
-	for _, a := range d.Analyses {
+	for i, a := range d.Analyses {
 		name := fmt.Sprintf("%s at depth %d", a.Test, a.Depth)
 		have := make(map[int]int)
+		last := 0
 		for _, s := range a.Steps {
 			have[s.Clients] = s.Trials
+			last = s.Clients
 		}
 		planned, levels, short := 0, 0, 0
 		for _, n := range plan.Clients {
-			if d.Header.Clients > 0 && n > d.Header.Clients {
-				continue // a limit that the warnings name
+			if d.Header.Clients > 0 && n > d.Header.Clients || d.Curves[i].Limit != "" && n >= last {
+				continue // a limit that the warnings name, or the level at which a guard ended the sweep
 			}
 			planned++
 			if have[n] > 0 {
@@ -343,4 +345,13 @@ func incomplete(d *Document) string {
 		return ""
 	}
 	return "This is not all that was planned, as of a run that was interrupted: " + strings.Join(missing, "; ") + "."
+}
+
+// measuredSweeps returns how many sweeps were measured, be they in the document
+// or not.
+func measuredSweeps(d *Document) int {
+	if d.Result == nil {
+		return len(d.Analyses)
+	}
+	return len(d.Result.Sweeps())
 }

@@ -22,7 +22,7 @@ func jsonReport(w io.Writer, d *Document) error {
 	e.SetIndent("", "  ")
 	return e.Encode(jsonDocument{
 		Header:   d.Header,
-		Remarks:  append([]string{}, d.Remarks...),
+		Remarks:  append([]string{}, d.remarks()...),
 		Analyses: append([]*analyze.Analysis{}, d.Analyses...),
 		Surfaces: analyze.Surfaces(d.Analyses),
 	})

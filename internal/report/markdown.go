@@ -23,11 +23,11 @@ func markdown(w io.Writer, d *Document) error {
 	if d.Header != nil {
 		p.markdownHeader(d.Header)
 	}
-	for _, r := range d.Remarks {
+	for _, r := range d.remarks() {
 		p.printf("\n> %s\n", escaped("Note: "+r))
 	}
 	for i, a := range d.Analyses {
-		if i > 0 || d.Header != nil || len(d.Remarks) > 0 {
+		if i > 0 || d.Header != nil || len(d.remarks()) > 0 {
 			p.printf("\n")
 		}
 		p.markdownAnalysis(a)

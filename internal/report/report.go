@@ -42,6 +42,17 @@ type Document struct {
 	Remarks []string
 }
 
+// remarks returns the remarks, and what an interrupted run lacks.
+func (d *Document) remarks() []string {
+	if d.Header == nil {
+		return d.Remarks
+	}
+	if lacks := incomplete(d); lacks != "" {
+		return append(slices.Clone(d.Remarks), lacks)
+	}
+	return d.Remarks
+}
+
 // A Format writes a document.
 type Format func(io.Writer, *Document) error
 
