@@ -32,7 +32,7 @@ func (a GeneratorSample) Until(b GeneratorSample) (time.Duration, GeneratorWindo
 	}
 	var h *HostWindow
 	if cores := hostCores(); a.hasHost && b.hasHost && cores > 0 {
-		h = &HostWindow{Cores: cores, BusySeconds: b.host.busy - a.host.busy, StealSeconds: b.host.steal - a.host.steal}
+		h = hostWindow(a.host, b.host, cores)
 	}
 	return b.at.Sub(a.at), w, h
 }

@@ -176,11 +176,7 @@ func (s *Sampler) Between(a, b *Sample) *Window {
 		w.Server, w.Process, w.CPULimit = nodes[0].Server, nodes[0].Process, nodes[0].CPULimit
 	}
 	if a.hasHost && b.hasHost && s.cores > 0 {
-		w.Host = &HostWindow{
-			Cores:        s.cores,
-			BusySeconds:  b.host.busy - a.host.busy,
-			StealSeconds: b.host.steal - a.host.steal,
-		}
+		w.Host = hostWindow(a.host, b.host, s.cores)
 	}
 	if a.hasNetwork && b.hasNetwork {
 		w.Network = &NetworkWindow{
@@ -204,6 +200,18 @@ func nodeWindow(addr string, a, b *nodeSample) NodeWindow {
 	return w
 }
 
+// hostWindow is what the host has done from a to b.
+func hostWindow(a, b hostTimes, cores int) *HostWindow {
+	return &HostWindow{
+		Cores:          cores,
+		BusySeconds:    b.busy - a.busy,
+		UserSeconds:    b.user - a.user,
+		SystemSeconds:  b.system - a.system,
+		SoftIRQSeconds: b.softirq - a.softirq,
+		StealSeconds:   b.steal - a.steal,
+	}
+}
+
 // processWindow is what the server's process has done; nil when that is
 // unknown.
 func processWindow(a, b *nodeSample) *ProcessWindow {
@@ -214,6 +222,7 @@ func processWindow(a, b *nodeSample) *ProcessWindow {
 		CPUSeconds:     b.process.all - a.process.all,
 		MainCPUSeconds: b.process.main - a.process.main,
 		IOCPUSeconds:   b.process.io - a.process.io,
+		SystemSeconds:  b.process.system - a.process.system,
 		RSSBytes:       int64(b.process.rssBytes),
 	}
 	if b.process.hasSwap {

@@ -68,6 +68,7 @@ type ProcessWindow struct {
 	CPUSeconds      float64  `json:"cpu_seconds"`
 	MainCPUSeconds  float64  `json:"main_cpu_seconds"`
 	IOCPUSeconds    float64  `json:"io_cpu_seconds"` // its io-threads
+	SystemSeconds   float64  `json:"system_seconds"` // the part of CPUSeconds spent in the kernel
 	MainWaitSeconds *float64 `json:"main_wait_seconds,omitempty"`
 	RSSBytes        int64    `json:"rss_bytes"` // at the end of the window, as what follows
 	SwapBytes       *int64   `json:"swap_bytes,omitempty"`
@@ -78,6 +79,11 @@ type HostWindow struct {
 	Cores        int     `json:"cores"`
 	BusySeconds  float64 `json:"busy_seconds"` // all cores together
 	StealSeconds float64 `json:"steal_seconds"`
+
+	// Parts of BusySeconds.
+	UserSeconds    float64 `json:"user_seconds"`
+	SystemSeconds  float64 `json:"system_seconds"`
+	SoftIRQSeconds float64 `json:"softirq_seconds"` // mostly the network's
 }
 
 // A NetworkWindow is what the interface towards the server carried, of
@@ -221,6 +227,7 @@ func (w *ProcessWindow) add(o *ProcessWindow) {
 	w.CPUSeconds += o.CPUSeconds
 	w.MainCPUSeconds += o.MainCPUSeconds
 	w.IOCPUSeconds += o.IOCPUSeconds
+	w.SystemSeconds += o.SystemSeconds
 	w.MainWaitSeconds = addKnown(w.MainWaitSeconds, o.MainWaitSeconds)
 	w.RSSBytes = max(w.RSSBytes, o.RSSBytes)
 	w.SwapBytes = merge(clone(w.SwapBytes), o.SwapBytes, func(a, b *int64) { *a = max(*a, *b) })
@@ -237,6 +244,9 @@ func (w *ProcessWindow) join(o *ProcessWindow) {
 func (w *HostWindow) add(o *HostWindow) {
 	w.BusySeconds += o.BusySeconds
 	w.StealSeconds += o.StealSeconds
+	w.UserSeconds += o.UserSeconds
+	w.SystemSeconds += o.SystemSeconds
+	w.SoftIRQSeconds += o.SoftIRQSeconds
 }
 
 func (w *NetworkWindow) add(o *NetworkWindow) {
