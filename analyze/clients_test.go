@@ -1,18 +1,16 @@
 package analyze
 
 import (
-	"flag"
 	"go/format"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+	"github.com/poolsweep/poolsweep/internal/golden"
+)
 
 // fleet is a recommendation for four instances with a pool each: 48
 // connections, busy with 5 each.
@@ -28,19 +26,7 @@ func TestSnippets(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden := filepath.Join("testdata", "clients", name+".golden")
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			golden.Check(t, filepath.Join("clients", name+".golden"), got)
 			if strings.Contains(got, "{pool}") || strings.Contains(got, "{wait") || strings.Contains(got, "{connections}") {
 				t.Error("a placeholder was left")
 			}

@@ -2,9 +2,7 @@ package main
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
@@ -69,12 +67,8 @@ func (o *outputFlags) print(w *os.File, format report.Format, docs []*report.Doc
 // write writes the page and the charts.
 func (o *outputFlags) write(d *report.Document) error {
 	if o.html != "" {
-		page, err := report.Named("html")
-		if err == nil {
-			err = writeFile(o.html, func(w io.Writer) error { return page(w, d) })
-		}
-		if err != nil {
-			return fmt.Errorf("writing the page: %w", err)
+		if err := report.WritePage(o.html, d); err != nil {
+			return err
 		}
 		fmt.Fprintf(os.Stderr, "poolsweep: page: %s\n", o.html)
 	}
@@ -86,13 +80,4 @@ func (o *outputFlags) write(d *report.Document) error {
 		fmt.Fprintf(os.Stderr, "poolsweep: %d charts in %s\n", len(names), o.plot)
 	}
 	return nil
-}
-
-// writeFile creates or replaces a file.
-func writeFile(path string, write func(io.Writer) error) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(write(f), f.Close())
 }

@@ -4,14 +4,11 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
-	"flag"
 	"fmt"
 	"image/png"
 	"io"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -21,9 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/poolsweep/poolsweep/analyze"
+	"github.com/poolsweep/poolsweep/internal/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // usl returns the Universal Scalability Law, X(N) = γN/(1+α(N−1)+βN(N−1)).
 func usl(alpha, beta, gamma float64) func(n float64) float64 {
@@ -357,22 +353,10 @@ func TestPercentilesHonest(t *testing.T) {
 // is drawn is seen.
 func TestGolden(t *testing.T) {
 	for _, c := range gallery()["plateau"] {
-		golden := filepath.Join("testdata", c.Name+".svg")
 		var got bytes.Buffer
 		if err := c.WriteSVG(&got); err != nil {
 			t.Fatal(err)
 		}
-		if *update {
-			if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got.String()); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", golden, diff)
-		}
+		golden.Check(t, c.Name+".svg", got.String())
 	}
 }

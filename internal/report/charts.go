@@ -128,6 +128,14 @@ func (p *plotter) add(prefix string, c *chart.Chart) {
 	p.names = append(p.names, filepath.Join(p.folder, base+".png"), filepath.Join(p.folder, base+".svg"))
 }
 
+// WritePage writes the page of the document to a file, over one of that name.
+func WritePage(path string, d *Document) error {
+	if err := writeFile(path, func(w io.Writer) error { return htmlReport(w, d) }); err != nil {
+		return fmt.Errorf("writing the page: %w", err)
+	}
+	return nil
+}
+
 func writeFile(path string, write func(io.Writer) error) error {
 	f, err := os.Create(path)
 	if err != nil {

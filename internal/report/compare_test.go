@@ -5,8 +5,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,6 +14,7 @@ import (
 
 	"github.com/poolsweep/poolsweep/analyze"
 	"github.com/poolsweep/poolsweep/internal/compare"
+	"github.com/poolsweep/poolsweep/internal/golden"
 	"github.com/poolsweep/poolsweep/probe"
 	"github.com/poolsweep/poolsweep/sweep"
 )
@@ -92,19 +91,7 @@ func TestComparisonGolden(t *testing.T) {
 				if again := writeComparison(t, format, comparison()); again != got {
 					t.Errorf("the second time:\n%s", cmp.Diff(got, again))
 				}
-				golden := filepath.Join("testdata", name+"."+format)
-				if *update {
-					if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(golden)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(string(want), got); diff != "" {
-					t.Errorf("-want +got:\n%s", diff)
-				}
+				golden.Check(t, name+"."+format, got)
 			})
 		}
 	}

@@ -3,8 +3,6 @@ package report
 import (
 	"bytes"
 	"math"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -12,9 +10,9 @@ import (
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/poolsweep/poolsweep/analyze"
+	"github.com/poolsweep/poolsweep/internal/golden"
 )
 
 // readLog reads a log to its end.
@@ -148,19 +146,7 @@ func TestHgrm(t *testing.T) {
 
 func TestHgrmGolden(t *testing.T) {
 	got := write(t, "hgrm", oneResult(t))
-	golden := filepath.Join("testdata", "one-result.hgrm")
-	if *update {
-		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	golden.Check(t, "one-result.hgrm", got)
 }
 
 // TestHDRErrors: what a document lacks is said in a line, and nothing is

@@ -21,6 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/poolsweep/poolsweep/analyze"
+	"github.com/poolsweep/poolsweep/internal/golden"
 	"github.com/poolsweep/poolsweep/internal/verify"
 	"github.com/poolsweep/poolsweep/probe"
 	"github.com/poolsweep/poolsweep/sweep"
@@ -205,19 +206,7 @@ func TestHTMLGolden(t *testing.T) {
 		if again := writeHTML(t, document()); again != got {
 			t.Errorf("%s, the second time:\n%s", name, cmp.Diff(got, again))
 		}
-		golden := filepath.Join("testdata", name+".html")
-		if *update {
-			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("%s, -want +got:\n%s", name, diff)
-		}
+		golden.Check(t, name+".html", got)
 	}
 }
 

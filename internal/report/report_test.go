@@ -5,9 +5,6 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
-	"flag"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,12 +16,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/poolsweep/poolsweep/analyze"
+	"github.com/poolsweep/poolsweep/internal/golden"
 	"github.com/poolsweep/poolsweep/probe"
 	"github.com/poolsweep/poolsweep/sweep"
 	"github.com/poolsweep/poolsweep/sweep/workload"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 var unknown = analyze.Unknown()
 
@@ -201,19 +197,7 @@ func TestGolden(t *testing.T) {
 				if again := write(t, format, d); again != got {
 					t.Errorf("the second time:\n%s", cmp.Diff(got, again))
 				}
-				golden := filepath.Join("testdata", name+"."+format)
-				if *update {
-					if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-						t.Fatal(err)
-					}
-				}
-				want, err := os.ReadFile(golden)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if diff := cmp.Diff(string(want), got); diff != "" {
-					t.Errorf("-want +got:\n%s", diff)
-				}
+				golden.Check(t, name+"."+format, got)
 			})
 		}
 	}

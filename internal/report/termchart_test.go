@@ -1,8 +1,6 @@
 package report
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/poolsweep/poolsweep/analyze"
+	"github.com/poolsweep/poolsweep/internal/golden"
 )
 
 // TestTerminalChartsGolden holds the charts of each scene to a golden file.
@@ -22,19 +21,7 @@ func TestTerminalChartsGolden(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	golden := filepath.Join("testdata", "charts.txt")
-	if *update {
-		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
+	golden.Check(t, "charts.txt", b.String())
 }
 
 // TestTermChartFits: whatever the levels and the width, no line is longer than

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/poolsweep/poolsweep/analyze"
+	"github.com/poolsweep/poolsweep/internal/golden"
 	"github.com/poolsweep/poolsweep/internal/verify"
 	"github.com/poolsweep/poolsweep/internal/verify/arrivals"
 )
@@ -69,19 +68,7 @@ func TestVerifyGolden(t *testing.T) {
 			if err := format(&got, verifiedPool()); err != nil {
 				t.Fatal(err)
 			}
-			golden := filepath.Join("testdata", "verification."+name)
-			if *update {
-				if err := os.WriteFile(golden, got.Bytes(), 0o644); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got.String()); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
+			golden.Check(t, "verification."+name, got.String())
 		})
 	}
 }
