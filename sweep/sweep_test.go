@@ -398,7 +398,7 @@ func TestCountsAgreeWithServer(t *testing.T) {
 			t.Errorf("%s with %d clients: %d sent, %d received, %d failed, %d lost", x.Test, m.Clients, m.Sent, m.Received, m.Failed, m.Lost)
 		}
 	}
-	sent["PING_MBULK"]++                      // probe.Connect
+	sent["PING_MBULK"]++ // probe.Connect
 	for _, r := range res.RoundTrips {
 		sent["PING_MBULK"] += r.Count + 1 // and the one that opens it
 	}
