@@ -22,6 +22,7 @@ func owners(s *Server) map[string][]SlotRange {
 }
 
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 3)
 	replica := c.AddReplica(t, 1)
 	// redistest gives master i the slots from i·16384/3 on.
@@ -204,6 +205,7 @@ func testMovedSlot(t *testing.T, c *redistest.Cluster, s *Server) {
 
 // A cluster that has lost slots is refused.
 func TestClusterWithoutSlots(t *testing.T) {
+	t.Parallel()
 	c := redistest.StartCluster(t, 3)
 	for _, m := range c.Masters {
 		do(t, m.Client(t), "CLUSTER", "DELSLOTS", 7)
@@ -215,6 +217,7 @@ func TestClusterWithoutSlots(t *testing.T) {
 // The nodes of a cluster with TLS are reached by their ports for it, by the
 // load, the control connections and the client for keys.
 func TestClusterTLS(t *testing.T) {
+	t.Parallel()
 	certificates := redistest.NewCertificates(t)
 	c := redistest.StartTLSCluster(t, certificates, 3)
 	target, err := ParseTarget("rediss://" + c.Masters[0].Addr)

@@ -197,6 +197,7 @@ func TestFewFactsOfRealServer(t *testing.T) {
 
 // A replica of a real server is refused with the address of its master.
 func TestReplicaIsRefused(t *testing.T) {
+	t.Parallel()
 	master := redistest.Start(t)
 	_, err := Connect(t.Context(), targetOf(t, redistest.StartReplica(t, master)))
 	wantLine(t, err, "this is a replica; sweep its master ("+master.Addr+") instead")

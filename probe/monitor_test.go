@@ -119,6 +119,7 @@ func TestMonitorOfServerThatEnds(t *testing.T) {
 }
 
 func TestMonitorOfReplica(t *testing.T) {
+	t.Parallel()
 	master := redistest.Start(t)
 	target, err := ParseTarget(redistest.StartReplica(t, master).Addr)
 	if err != nil {

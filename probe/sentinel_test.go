@@ -9,6 +9,7 @@ import (
 )
 
 func TestSentinel(t *testing.T) {
+	t.Parallel()
 	master := redistest.Start(t, "--requirepass", "hunter2")
 	const own = "requirepass hunter22\nsentinel sentinel-pass hunter22"
 	sentinel := redistest.StartSentinel(t, "mymaster", master, "sentinel auth-pass mymaster hunter2")

@@ -12,6 +12,7 @@ import (
 )
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	c := redistest.NewCertificates(t)
 	any := []string{"--tls-auth-clients", "no"}
 	open := redistest.StartTLS(t, c, c.Server, any...)

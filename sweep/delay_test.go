@@ -16,6 +16,7 @@ import (
 // command takes the server about a millisecond, so that its capacity is not the
 // proxy's.
 func TestDelayMovesKnee(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	proxy, err := faultproxy.Start(server.Addr)
 	if err != nil {
@@ -34,7 +35,7 @@ func TestDelayMovesKnee(t *testing.T) {
 		t.Helper()
 		p := DefaultPlan()
 		p.Workloads, p.Clients, p.Fixed = []workload.Spec{spec}, []int{1, 2, 4, 8, 16}, true
-		p.Duration, p.MinRequests, p.Slices, p.Trials = 400*time.Millisecond, 50, 1, 2
+		p.Duration, p.MinRequests, p.Slices, p.Trials, p.Budget = 300*time.Millisecond, 50, 1, 2, time.Second
 		res, err := Run(t.Context(), Config{Plan: p, Server: connect(t, addr)})
 		if err != nil {
 			t.Fatal(err)

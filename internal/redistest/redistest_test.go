@@ -10,6 +10,7 @@ import (
 // A slot that has moved is the other master's with all its keys. The slot of
 // {bar} is 5061 (CLUSTER KEYSLOT), of the first master.
 func TestMigrate(t *testing.T) {
+	t.Parallel()
 	c := StartCluster(t, 3)
 	ctx := context.Background()
 	const slot = 5061
@@ -29,6 +30,7 @@ func TestMigrate(t *testing.T) {
 }
 
 func TestReplica(t *testing.T) {
+	t.Parallel()
 	c := StartCluster(t, 3)
 	r := c.AddReplica(t, 1)
 	if role := do(t, r.Client(t), "ROLE").Val().([]any)[0]; role != "slave" {

@@ -95,6 +95,7 @@ func TestClusterByNode(t *testing.T) {
 // are redirected with ASK, while it moves, and with MOVED, when it has moved,
 // are answered by the other node and count there, once.
 func TestSlotMovesInMidStep(t *testing.T) {
+	t.Parallel()
 	for _, mixed := range []bool{false, true} {
 		f := startCluster(t)
 		spec := specOf("set")

@@ -3,6 +3,7 @@ package load
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net"
@@ -11,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/poolsweep/poolsweep/internal/modelserver"
 )
 
 // both returns a driver of SET of each kind against an address.
@@ -30,14 +33,17 @@ func TestConnsThroughputOfModel(t *testing.T) {
 	for _, perRequest := range []bool{false, true} {
 		s := startModel(t, 4, service)
 		d := conns(t, perRequest, newWorkload(t, specOf("set")), endpointsAt(s.Addr)...)
-		m := mustRun(t, d, Job{Step: Step{12, 1}, Warmup: 100 * time.Millisecond, Duration: time.Second})
+		var m *Measurement
+		modelserver.Holds(t, func() error {
+			s.Served.Store(0)
+			m = mustRun(t, d, Job{Step: Step{12, 1}, Warmup: 100 * time.Millisecond, Duration: time.Second})
+			want := 4 / service.Seconds()
+			if x, u := m.Throughput(), m.Utilisation(); math.Abs(x/want-1) > 0.1 || math.Abs(u-1) > 0.1 {
+				return fmt.Errorf("per request %v: X = %.0f/s, want %.0f; X·R/N = %.3f, want 1", perRequest, x, want, u)
+			}
+			return nil
+		})
 		clean(t, m)
-		if x, want := m.Throughput(), 4/service.Seconds(); math.Abs(x/want-1) > 0.1 {
-			t.Errorf("per request %v: X = %.0f/s, want %.0f", perRequest, x, want)
-		}
-		if u := m.Utilisation(); math.Abs(u-1) > 0.1 {
-			t.Errorf("per request %v: X·R/N = %.3f, want 1", perRequest, u)
-		}
 		if m.Sent != s.Served.Load() {
 			t.Errorf("per request %v: sent %d, the server answered %d", perRequest, m.Sent, s.Served.Load())
 		}
@@ -169,6 +175,7 @@ func startSilent(t *testing.T) string {
 // Requests that are not answered are given up after drainTimeout, over every
 // transport, and said to be lost.
 func TestDrainTimeout(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("waits for the timeout")
 	}
