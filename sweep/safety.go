@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -69,23 +70,64 @@ type Cost struct {
 	Connections int           // opened in all
 	AtOnce      int           // the most at a time
 	Time        time.Duration // at least
+
+	// Requests and the bytes that they take to the server. They are the most
+	// that this generator can send in that time, measured against a null
+	// responder, unless the plan counts them: Exact.
+	Requests, Bytes int64
+	Exact           bool
 }
 
-// Cost returns what the plan costs on a server that allows so many clients.
-func (p Plan) Cost(s *probe.Server) Cost {
-	limit := clientLimit(p, s, 0)
-	c := Cost{Sweeps: len(p.Workloads) * len(p.Depths)}
+// Cost returns what the plan costs. It sends nothing to the server.
+func (c Config) Cost(ctx context.Context) (Cost, error) {
+	p := c.Plan
+	limit := clientLimit(p, c.Server, c.Room)
+	runs := max(1, len(p.Vary.Values))
+	k := Cost{Sweeps: len(p.Workloads) * len(p.Depths) * runs, Exact: p.Requests > 0}
+	levels := 0
 	for _, n := range p.Clients {
 		if n > limit.clients {
 			break
 		}
-		c.Slices += c.Sweeps * p.passes()
-		c.Connections += n * c.Sweeps * p.passes()
-		c.AtOnce = n + p.Idle
+		levels++
+		k.Connections += n * k.Sweeps * p.passes()
+		k.AtOnce = n + p.Idle
 	}
+	k.Slices = levels * k.Sweeps * p.passes()
 	slice := p.Warmup + p.Duration/time.Duration(p.Slices)
-	c.Time = time.Duration(c.Slices) * slice
-	return c
+	k.Time = time.Duration(k.Slices) * slice
+	each := levels * p.passes() * runs // slices of a workload at a depth
+	for _, spec := range p.Workloads {
+		spec.Prefix = workload.NewPrefix()
+		w, err := workload.New(spec, parts(c.Server)...)
+		if err != nil {
+			return k, err
+		}
+		for _, depth := range p.Depths {
+			most, err := c.most(ctx, w, depth)
+			if err != nil {
+				return k, err
+			}
+			n := most.Throughput() * slice.Seconds()
+			if k.Exact {
+				n = float64(p.Requests) / float64(p.Slices)
+			}
+			n *= float64(each)
+			k.Requests += int64(n)
+			k.Bytes += int64(n * float64(most.BytesOut) / float64(most.Requests))
+		}
+	}
+	return k, nil
+}
+
+// most measures what the generator can send when the server costs nothing.
+func (c Config) most(ctx context.Context, w *workload.Workload, depth int) (m *load.Measurement, err error) {
+	ceiling, err := c.calibrator(w)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, ceiling.Close()) }()
+	return ceiling.Run(ctx, depth)
 }
 
 // Guards stop a sweep when the server has had enough. A guard of 0 is none.

@@ -68,23 +68,33 @@ func (s *safetyFlags) check(ctx context.Context, out io.Writer, server *probe.Se
 	if !s.dryRun {
 		return false, refused
 	}
-	printPlan(out, server, p, checks)
+	if err := printPlan(ctx, out, server, p, checks); err != nil {
+		return true, err
+	}
 	return true, refused
 }
 
 // printPlan prints what a run would do.
-func printPlan(out io.Writer, server *probe.Server, p sweep.Plan, checks []sweep.Check) {
+func printPlan(ctx context.Context, out io.Writer, server *probe.Server, p sweep.Plan, checks []sweep.Check) error {
+	c, err := sweep.Config{Plan: p, Server: server}.Cost(ctx)
+	if err != nil {
+		return fmt.Errorf("planning: %w", err)
+	}
 	var names []string
 	for _, w := range p.Workloads {
 		names = append(names, w.Name)
 	}
-	c := p.Cost(server)
 	fmt.Fprintf(out, "server      %s, %s\n", server.Target, server.Identity.Title())
 	fmt.Fprintf(out, "workloads   %s; pipeline depths %v\n", strings.Join(names, ", "), p.Depths)
 	fmt.Fprintf(out, "clients     %v, and what the analysis asks for up to %d\n", p.Clients, p.MaxClients)
 	fmt.Fprintf(out, "slices      %d, of %v each after a warm-up of %v: %v at least\n",
 		c.Slices, p.Duration/time.Duration(p.Slices), p.Warmup, c.Time.Round(time.Second))
 	fmt.Fprintf(out, "connections %d opened in all, %d at a time\n", c.Connections, c.AtOnce)
+	bound := "at most, by what this generator reached just now"
+	if c.Exact {
+		bound = "in all, warm-ups apart"
+	}
+	fmt.Fprintf(out, "requests    %.1f million, %.0f MB to the server, %s\n", float64(c.Requests)/1e6, float64(c.Bytes)/1e6, bound)
 	for _, k := range checks {
 		mark := "ok"
 		if !k.OK {
@@ -92,4 +102,5 @@ func printPlan(out io.Writer, server *probe.Server, p sweep.Plan, checks []sweep
 		}
 		fmt.Fprintf(out, "check       %s  %s\n", mark, k.Text)
 	}
+	return nil
 }
