@@ -176,6 +176,9 @@ func (o *runOptions) run(c *cobra.Command, args []string) (err error) {
 	runErr = errors.Join(runErr, agents.Close())
 	progress.close()
 	if err := o.conclude(res, journal, format, runErr); err != nil || !o.verify {
+		if o.verify && errors.Is(err, errNoAnswer) {
+			fmt.Fprintln(os.Stderr, "poolsweep: nothing to verify: the sweep recommends no pool; poolsweep verify --pool N tries one of yours")
+		}
 		return err
 	}
 	return o.verifyPools(ctx, server, res)
@@ -193,6 +196,7 @@ func (o *runOptions) verifyPools(ctx context.Context, server *probe.Server, res 
 		}
 		a := analyze.Analyze(c, o.answer.options(&res.Header))
 		v := verify.Default()
+		v.Duration = time.Second // it ends a run of minutes; poolsweep verify takes its time
 		v.Pool = a.Recommendation.PerProcess
 		forecast(&v, c, a)
 		fmt.Println()
