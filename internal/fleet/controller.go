@@ -377,7 +377,7 @@ func (f *Fleet) sendBeat() {
 	f.mu.Unlock()
 	if err == nil {
 		_ = f.nc.Publish(beatSubject+f.id, b) // what misses it ends its lease
-		_ = f.nc.Flush()
+		_ = f.nc.FlushTimeout(beatEvery)      // Flush would wait 10 s for a NATS that is away
 	}
 }
 
