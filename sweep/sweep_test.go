@@ -399,40 +399,71 @@ func realServer(t *testing.T) *probe.Server {
 // no key is left.
 func TestCountsAgreeWithServer(t *testing.T) {
 	s := realServer(t)
+	for _, spec := range specs("all", 100) {
+		for _, depth := range []int{1, 16} {
+			t.Run(fmt.Sprintf("%s/depth=%d", spec.Name, depth), func(t *testing.T) {
+				countsAgree(t, s, spec, depth)
+			})
+		}
+	}
+}
+
+func countsAgree(t *testing.T, s *probe.Server, spec workload.Spec, depth int) {
+	if err := s.Client.ConfigResetStat(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
 	p := DefaultPlan()
-	p.Workloads, p.Depths, p.Clients, p.Fixed = specs("ping_mbulk,set,get,incr", 100), []int{1, 16}, []int{1, 10, 50}, true
-	p.Trials, p.Slices, p.Duration, p.Warmup = 1, 2, 100*time.Millisecond, 20*time.Millisecond
-	res, err := Run(t.Context(), Config{Plan: p, Server: s})
+	p.Workloads, p.Depths, p.Clients, p.Fixed = []workload.Spec{spec}, []int{depth}, []int{10, 50}, true
+	p.Trials, p.Slices, p.Requests, p.Budget, p.Warmup = 1, 1, 2000, 0, 0
+	res, err := Run(t.Context(), Config{Plan: p, Server: s, Unobserved: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	sent := make(map[string]int64)
+	calls := make(map[string]int64)
 	for _, x := range res.Slices {
 		m := x.Measurement
-		sent[x.Test] += m.Sent
-		if m.Failed+m.Lost > 0 || m.Sent != m.Received {
-			t.Errorf("%s with %d clients: %d sent, %d received, %d failed, %d lost", x.Test, m.Clients, m.Sent, m.Received, m.Failed, m.Lost)
+		if m.Requests != 2000 || m.Failed+m.Lost > 0 || m.Sent != m.Received {
+			t.Errorf("%d clients: %d requests, %d sent, %d received, %d failed, %d lost; %s",
+				m.Clients, m.Requests, m.Sent, m.Received, m.Failed, m.Lost, m.FirstError())
 		}
+		calls[statName(spec.Commands[0].Args)] += m.Sent
 	}
-	sent["PING_MBULK"]++ // probe.Connect
-	for _, r := range res.RoundTrips {
-		sent["PING_MBULK"] += r.Count + 1 // and the one that opens it
+	for _, args := range spec.Setup {
+		calls[statName(args)]++
 	}
-	sent["SET"] += int64(len(p.Depths)) * 100 // preload of get
+	w, err := workload.New(withPrefix(spec))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if keys, _ := w.FillKeys(); keys > 0 {
+		calls[statName(spec.Fill[0].Args)] += keys
+	}
 	stats, err := s.Client.Info(t.Context(), "commandstats").Result()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, spec := range p.Workloads {
-		command := strings.ToLower(spec.Commands[0].Args[0])
-		want := fmt.Sprintf("cmdstat_%s:calls=%d,", command, sent[spec.Name])
-		if !strings.Contains(stats, want) {
+	for name, n := range calls {
+		if want := fmt.Sprintf("cmdstat_%s:calls=%d,", name, n); !strings.Contains(stats, want) {
 			t.Errorf("want %s in %s", want, stats)
 		}
 	}
 	if n := s.Client.DBSize(t.Context()).Val(); n != 0 {
 		t.Errorf("%d keys are left", n)
 	}
+}
+
+// statName returns what INFO commandstats calls a command.
+func statName(args []string) string {
+	name := strings.ToLower(args[0])
+	if name == "function" {
+		name += "|" + strings.ToLower(args[1])
+	}
+	return name
+}
+
+func withPrefix(s workload.Spec) workload.Spec {
+	s.Prefix = workload.NewPrefix()
+	return s
 }
 
 // Thousands of connections in one step: no error, none left behind.
