@@ -47,7 +47,7 @@ func (t Target) explain(ctx context.Context, err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("%s: no reply within %v; is this a Redis port, and is the server stalled?", what, replyTimeout)
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return fmt.Errorf("%s: the server closed the connection; is this a Redis port, does it want --tls, and is maxclients reached?", what)
+		return fmt.Errorf("%s: the server closed the connection; is this a Redis port, does it want --tls, is maxclients reached, or has it just ended?", what)
 	}
 	// net's text repeats the address; what is left is the cause.
 	var op *net.OpError

@@ -148,31 +148,34 @@ func (s *Source) fillArgs(c Command, part, number int) []any {
 
 // Remove removes every key that the workload can have written, by name and in
 // batches, with UNLINK where the server has it and DEL where not. It touches
-// no other key.
+// no other key. What one master of a cluster does not remove is an error, and
+// the others' keys are removed all the same.
 func (w *Workload) Remove(ctx context.Context, db redis.UniversalClient) error {
 	r := remover{db, "UNLINK"}
+	var failed error
 	if w.ready != nil {
 		for keys := range slices.Chunk(w.ready.keys, batch) {
-			if err := r.remove(ctx, keys); err != nil {
-				return fmt.Errorf("removing the keys of the recording: %w", err)
+			if err := r.remove(ctx, keys); err != nil && failed == nil {
+				failed = fmt.Errorf("removing the keys of the recording: %w", err)
 			}
 		}
 	}
 	for _, f := range families(slices.Concat(w.spec.Commands, w.spec.Fill)) {
 		for p := range w.parts {
 			n := w.keysOf(f, p)
-			for first := 0; first < n; first += batch {
+			for first, gone := 0, false; first < n && !gone; first += batch {
 				keys := make([]string, 0, batch)
 				for i := first; i < min(first+batch, n); i++ {
 					keys = append(keys, w.Key(p, f.kind, i))
 				}
 				if err := r.remove(ctx, keys); err != nil {
-					return fmt.Errorf("removing our keys %s*: %w", w.spec.Prefix, err)
+					gone = true
+					failed = fmt.Errorf("removing our keys %s*: %w", w.spec.Prefix, err)
 				}
 			}
 		}
 	}
-	return nil
+	return failed
 }
 
 // A remover removes keys by name.
