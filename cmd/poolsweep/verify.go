@@ -13,10 +13,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/poolsweep/poolsweep/analyze"
+	"github.com/poolsweep/poolsweep/internal/arrivals"
 	"github.com/poolsweep/poolsweep/internal/embedded"
 	"github.com/poolsweep/poolsweep/internal/report"
 	"github.com/poolsweep/poolsweep/internal/verify"
-	"github.com/poolsweep/poolsweep/internal/verify/arrivals"
 	"github.com/poolsweep/poolsweep/probe"
 	"github.com/poolsweep/poolsweep/sweep"
 	"github.com/poolsweep/poolsweep/sweep/workload"
@@ -64,7 +64,7 @@ beside what was seen.`,
 	f := group(&groups, "Verification")
 	f.IntVar(&v.Pool, "pool", 0, "connections of the pool in question (default: those recommended in --result)")
 	f.StringVar(&o.sizes, "sizes", "", "pools to try: a list or range (default: N/2, N and 2N)")
-	f.StringVar(&o.rates, "rate", "50%,70%,80%", "requests/s, or percent of what one client carries with N: a list")
+	f.StringVar(&o.rates, "rate", "50%,70%,80%", "requests/s, or percent of what one client carries with N: a list or range")
 	f.StringVar(&o.arrivals, "arrivals", string(v.Arrivals), "gaps between requests: poisson (at random) or constant")
 	f.DurationVar(&v.Duration, "duration", v.Duration, "time of a trial")
 	f.IntVar(&v.Rounds, "rounds", v.Rounds, "trials of each pool at each rate; the median by p99 stands for it")
@@ -155,7 +155,7 @@ func (o *verifyOptions) readConfig() error {
 	}
 	v.Arrivals = arrivals.Kind(o.arrivals)
 	var err error
-	if v.Rates, err = verify.ParseRates(o.rates); err != nil {
+	if v.Rates, err = arrivals.ParseRates(o.rates); err != nil {
 		return fmt.Errorf("--rate: %w", err)
 	}
 	if o.sizes != "" {

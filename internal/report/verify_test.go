@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/poolsweep/poolsweep/analyze"
+	"github.com/poolsweep/poolsweep/internal/arrivals"
 	"github.com/poolsweep/poolsweep/internal/golden"
 	"github.com/poolsweep/poolsweep/internal/verify"
-	"github.com/poolsweep/poolsweep/internal/verify/arrivals"
 )
 
 // verifiedPool is a pool of 10 that a sweep recommends at two rates: at the

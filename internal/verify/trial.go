@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/poolsweep/poolsweep/analyze"
-	"github.com/poolsweep/poolsweep/internal/verify/arrivals"
+	"github.com/poolsweep/poolsweep/internal/arrivals"
 )
 
 // A Trial is one pool under arrivals at one rate, for a moment. Facts only.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/poolsweep/poolsweep/analyze"
-	"github.com/poolsweep/poolsweep/internal/verify/arrivals"
+	"github.com/poolsweep/poolsweep/internal/arrivals"
 )
 
 // row is a pool that keeps up, of which a generator in time has measured p99

@@ -14,12 +14,10 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/poolsweep/poolsweep/analyze"
-	"github.com/poolsweep/poolsweep/internal/verify/arrivals"
+	"github.com/poolsweep/poolsweep/internal/arrivals"
 	"github.com/poolsweep/poolsweep/probe"
 	"github.com/poolsweep/poolsweep/sweep/workload"
 )
@@ -30,9 +28,9 @@ type Config struct {
 	Server   *probe.Server
 	Workload *workload.Workload // Run writes its keys and removes them
 
-	Pool  int    // N, the size in question
-	Sizes []int  // those to try; empty means N/2, N and 2N
-	Rates []Rate // at which to try each of them
+	Pool  int             // N, the size in question
+	Sizes []int           // those to try; empty means N/2, N and 2N
+	Rates []arrivals.Rate // at which to try each of them
 
 	Arrivals arrivals.Kind
 	Rounds   int           // over all sizes and rates; a row is the median one
@@ -64,7 +62,7 @@ type Config struct {
 // three sizes, three rounds of two seconds.
 func Default() Config {
 	return Config{
-		Rates:       []Rate{{Share: .5}, {Share: .7}, {Share: .8}},
+		Rates:       []arrivals.Rate{{Share: .5}, {Share: .7}, {Share: .8}},
 		Arrivals:    arrivals.Poisson,
 		Rounds:      3,
 		Duration:    2 * time.Second,
@@ -73,35 +71,6 @@ func Default() Config {
 		PoolTimeout: time.Second,
 		Knee:        analyze.Unknown(),
 	}
-}
-
-// A Rate is how many requests a second arrive.
-type Rate struct {
-	QPS   float64 `json:"qps"`         // requests/s; 0: as Share says
-	Share float64 `json:"share_ratio"` // of what the client carries with N connections; 0: as QPS says
-}
-
-// ParseRates reads a list of rates: "20000,30000" requests/s or "50%,80%" of
-// what the client carries.
-func ParseRates(text string) ([]Rate, error) {
-	var all []Rate
-	for part := range strings.SplitSeq(text, ",") {
-		number, percent := strings.CutSuffix(strings.TrimSpace(part), "%")
-		x, err := strconv.ParseFloat(number, 64)
-		switch {
-		case err != nil || !(x > 0):
-			return nil, fmt.Errorf("%q is no rate; want requests/s or a percentage of what the client carries, as in 20000 or 80%%", part)
-		case percent && x > 200:
-			return nil, fmt.Errorf("%q is more than twice what the client carries", part)
-		case percent:
-			all = append(all, Rate{Share: x / 100})
-		case x > 1e7:
-			return nil, fmt.Errorf("a rate of %s requests/s; want 10000000 at most", number)
-		default:
-			all = append(all, Rate{QPS: x})
-		}
-	}
-	return all, nil
 }
 
 // Check reports the first thing that is wrong with the numbers of c.
@@ -253,7 +222,7 @@ type cell struct {
 // rounds measures all cells so many times.
 func (r *run) rounds(ctx context.Context, res *Result) error {
 	var cells []cell
-	for i, q := range rates(r.Rates, res.Capacity.QPS) {
+	for i, q := range arrivals.QPS(r.Rates, res.Capacity.QPS) {
 		for _, n := range r.sizes() {
 			cells = append(cells, cell{n, q, r.Seed + uint64(i)})
 		}
@@ -277,20 +246,10 @@ func (r *run) rounds(ctx context.Context, res *Result) error {
 	return nil
 }
 
-// rates returns the rates in requests/s, rising.
-func rates(all []Rate, capacity float64) []float64 {
-	var qps []float64
-	for _, r := range all {
-		qps = append(qps, cmp.Or(r.QPS, r.Share*capacity))
-	}
-	slices.Sort(qps)
-	return slices.Compact(qps)
-}
-
 // levels makes the rows.
 func (r *run) levels(res *Result) []Level {
 	var levels []Level
-	for _, q := range rates(r.Rates, res.Capacity.QPS) {
+	for _, q := range arrivals.QPS(r.Rates, res.Capacity.QPS) {
 		l := Level{Rate: q, Share: analyze.Quantity(q / res.Capacity.QPS)}
 		for _, n := range r.sizes() {
 			var trials []Trial

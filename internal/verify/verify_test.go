@@ -8,56 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/poolsweep/poolsweep/internal/arrivals"
 	"github.com/poolsweep/poolsweep/internal/embedded"
 	"github.com/poolsweep/poolsweep/internal/modelserver"
 	"github.com/poolsweep/poolsweep/internal/resp"
 	"github.com/poolsweep/poolsweep/probe"
 	"github.com/poolsweep/poolsweep/sweep/workload"
 )
-
-func TestParseRates(t *testing.T) {
-	tests := []struct {
-		in   string
-		want []Rate // nil: an error
-	}{
-		{"50%,70%, 80%", []Rate{{Share: .5}, {Share: .7}, {Share: .8}}},
-		{"20000", []Rate{{QPS: 20000}}},
-		{"1e3,12.5%", []Rate{{QPS: 1000}, {Share: .125}}},
-		{"", nil},
-		{"fast", nil},
-		{"0", nil},
-		{"-5%", nil},
-		{"NaN", nil},
-		{"201%", nil},
-		{"2e7", nil},
-		{"100,", nil},
-	}
-	for _, tt := range tests {
-		got, err := ParseRates(tt.in)
-		if (err != nil) != (tt.want == nil) || err == nil && !cmp.Equal(got, tt.want) {
-			t.Errorf("ParseRates(%q) = %v, %v; want %v", tt.in, got, err, tt.want)
-		}
-	}
-}
-
-// What is accepted is a rate that arrivals can have.
-func FuzzParseRates(f *testing.F) {
-	f.Add("50%,20000")
-	f.Fuzz(func(t *testing.T, text string) {
-		all, err := ParseRates(text)
-		if err == nil && len(all) != strings.Count(text, ",")+1 {
-			t.Errorf("%q has %d rates", text, len(all))
-		}
-		for _, r := range all {
-			if r.QPS < 0 || r.QPS > 1e7 || r.Share < 0 || r.Share > 2 || (r.QPS > 0) == (r.Share > 0) {
-				t.Errorf("%q gives %v", text, r)
-			}
-		}
-	})
-}
 
 func TestCheck(t *testing.T) {
 	good := Default()
@@ -152,7 +111,7 @@ func TestRun(t *testing.T) {
 	s, w := startRedis(t)
 	c := Default()
 	c.Server, c.Workload = s, w
-	c.Pool, c.Rates, c.Rounds = 4, []Rate{{QPS: 500}}, 2
+	c.Pool, c.Rates, c.Rounds = 4, []arrivals.Rate{{QPS: 500}}, 2
 	c.Duration, c.Warmup = 200*time.Millisecond, 20*time.Millisecond
 	var progress []int
 	c.Progress = func(done, total int) { progress = append(progress, done, total) }
@@ -201,7 +160,7 @@ func TestRunEnds(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	c := Default()
 	c.Server, c.Workload = s, w
-	c.Pool, c.Rates, c.Duration = 2, []Rate{{QPS: 500}}, 50*time.Millisecond
+	c.Pool, c.Rates, c.Duration = 2, []arrivals.Rate{{QPS: 500}}, 50*time.Millisecond
 	c.Progress = func(done, _ int) {
 		if done == 2 {
 			cancel(why)

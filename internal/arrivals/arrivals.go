@@ -40,7 +40,7 @@ func New(kind Kind, rate float64, seed uint64) (*Process, error) {
 	if kind != Poisson && kind != Constant {
 		return nil, fmt.Errorf("unknown arrivals %q; want %s or %s", kind, Poisson, Constant)
 	}
-	if !(rate >= 1e-3 && rate <= 1e7) {
+	if !(rate >= 1e-3 && rate <= maxRate) {
 		return nil, fmt.Errorf("a rate of %v requests/s; want 0.001 to 10000000", rate)
 	}
 	return &Process{kind: kind, gap: 1e9 / rate, rng: rand.New(rand.NewPCG(seed, 0))}, nil
