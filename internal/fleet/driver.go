@@ -102,6 +102,9 @@ func (d *Driver) ready(ctx context.Context) ([]*member, error) {
 
 // Run runs one job on the fleet. See load.Driver.
 func (d *Driver) Run(ctx context.Context, job load.Job) (*load.Measurement, error) {
+	if job.Rate > 0 {
+		return nil, errors.New("driving an open loop: agents cannot yet; leave out --agents or --rate")
+	}
 	m, err := d.run(ctx, job)
 	if err != nil {
 		// Whoever still loads stops, and the next job begins anew.

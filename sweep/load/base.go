@@ -28,6 +28,9 @@ func (b *base) check(job Job) error {
 	if n := len(b.endpoints); job.Clients < n {
 		return fmt.Errorf("driving %d clients: the cluster has %d masters; each needs a connection", job.Clients, n)
 	}
+	if job.Rate > 0 && job.Requests > 0 {
+		return errors.New("driving an open loop: it ends after a time, not after a number of requests")
+	}
 	return nil
 }
 
@@ -37,13 +40,17 @@ func (b *base) newBook() *book { return newBook(len(b.work.Commands()), len(b.en
 // sessions follow redirects.
 func (b *base) newShard(r *run, job Job, book *book, follow bool) *shard {
 	cluster := len(b.endpoints) > 1
-	return &shard{
+	sh := &shard{
 		run: r, cluster: cluster, keep: cluster && follow,
 		mixed:  len(b.work.Commands()) > 1,
 		ledger: ledger{book: book},
 		// What the window needs is allocated before it.
 		m: Measurement{Step: job.Step, Intervals: make([]int64, 0, job.Duration/interval+10)},
 	}
+	if job.Rate > 0 {
+		sh.m.Open = &Open{Rate: job.Rate, Arrivals: job.Arrivals, Slip: &Latency{hist: newHistogram()}}
+	}
+	return sh
 }
 
 // newNode returns a node with a source of its own.
@@ -57,7 +64,7 @@ func (b *base) newNode(endpoint int) *node {
 
 // newRun returns the common part of a job.
 func newRun(job Job) *run {
-	r := &run{depth: job.Depth}
+	r := &run{depth: job.Depth, over: make(chan struct{})}
 	r.quota.Store(job.Requests)
 	return r
 }

@@ -46,6 +46,9 @@ func (d *Conns) Run(ctx context.Context, job Job) (*Measurement, error) {
 	if err := d.check(job); err != nil {
 		return nil, err
 	}
+	if job.Rate > 0 {
+		return nil, errors.New("driving an open loop: it takes event loops, which have no TLS and keep their connections")
+	}
 	origin := time.Now()
 	dialing, cancel := context.WithCancel(ctx)
 	defer cancel()

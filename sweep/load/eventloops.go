@@ -77,22 +77,30 @@ type loop struct {
 	idle   chan struct{} // closed when no session of the loop is active
 	told   bool          // idle is closed
 	busy   bool          // within OnTraffic or proceed: a failed write may call OnClose there
+	open   *openLoop     // nil in a closed loop
 }
 
 func (l *loop) now() time.Duration { return time.Since(l.origin) }
 
 // OnTraffic takes what a connection has received and sends its next batch.
 func (l *loop) OnTraffic(c gnet.Conn) gnet.Action {
-	s := c.Context().(*session)
 	data, err := c.Next(-1)
 	if err != nil {
 		return gnet.Close
+	}
+	s, ok := c.Context().(*session)
+	if !ok { // its bell
+		l.ring()
+		return gnet.None
 	}
 	if s.lost || s.ended && len(s.guests) == 0 { // given up, and the reply came after all
 		return gnet.None
 	}
 	now := l.now()
 	l.busy = true
+	if l.open != nil {
+		l.arrive(now) // what is due waits before the connection is free
+	}
 	answered, err := s.receive(now, data)
 	action := gnet.None
 	switch {
@@ -111,7 +119,10 @@ func (l *loop) OnTraffic(c gnet.Conn) gnet.Action {
 // OnClose is called for a connection that the server has closed, and for one
 // that OnTraffic or a failed write has given up.
 func (l *loop) OnClose(c gnet.Conn, err error) gnet.Action {
-	s := c.Context().(*session)
+	s, ok := c.Context().(*session)
+	if !ok { // the bell
+		return gnet.None
+	}
 	if !s.lost && (!s.ended || len(s.guests) > 0) {
 		l.shard.fail(connectionError, closedText(err))
 	}
@@ -121,13 +132,22 @@ func (l *loop) OnClose(c gnet.Conn, err error) gnet.Action {
 	return gnet.None
 }
 
+// send sends the next batch of a session, if it has one.
 func (l *loop) send(s *session, now time.Duration) {
+	if l.open != nil {
+		l.release(s, now)
+		return
+	}
 	if b := s.next(now); b != nil {
-		// A failed write closes the connection, and OnClose counts it.
-		_, _ = s.out.Write(b)
+		l.write(s, b)
 		return
 	}
 	l.tell()
+}
+
+func (l *loop) write(s *session, b []byte) {
+	// A failed write closes the connection, and OnClose counts it.
+	_, _ = s.out.Write(b)
 }
 
 // proceed sends the next batch of the sessions whose last answer has come
@@ -195,14 +215,23 @@ func (d *EventLoops) Run(ctx context.Context, job Job) (*Measurement, error) {
 	loops := d.loops[:min(len(d.loops), job.Clients/len(d.endpoints))]
 	d.prepare(run, job, loops, origin)
 	defer d.disconnect()
-	if err := d.connect(ctx, job.Clients, loops); err != nil {
+	err := d.connect(ctx, job.Clients, loops)
+	if err != nil {
 		return nil, err
 	}
 	connected := time.Since(origin)
 	begin, end := span(job, connected)
-	for _, l := range loops {
+	crew := crew(loopCrew(loops))
+	open := make([]*openLoop, len(loops)) // nil each in a closed loop
+	if job.Rate > 0 {
+		if open, err = openUp(job, loops, connected); err != nil {
+			return nil, err
+		}
+		crew = openCrew{loopCrew(loops), run, ctx.Done()}
+	}
+	for i, l := range loops {
 		err := l.execute(func() {
-			l.shard.begin, l.shard.end = begin, end
+			l.shard.begin, l.shard.end, l.open = begin, end, open[i]
 			l.sessions(func(s *session) {
 				if !s.lost {
 					l.send(s, l.now())
@@ -213,7 +242,14 @@ func (d *EventLoops) Run(ctx context.Context, job Job) (*Measurement, error) {
 			return nil, fmt.Errorf("starting the load: %w", err)
 		}
 	}
-	w := window{job: job, run: run, crew: loopCrew(loops), origin: origin, begin: begin, end: end}
+	if job.Rate > 0 {
+		ringing, silence := context.WithCancel(context.WithoutCancel(ctx))
+		var ringer sync.WaitGroup
+		ringer.Go(func() { ringBells(ringing, job, origin.Add(connected), open) })
+		defer ringer.Wait()
+		defer silence()
+	}
+	w := window{job: job, run: run, crew: crew, origin: origin, begin: begin, end: end}
 	if err := w.wait(ctx); err != nil {
 		return nil, err
 	}
@@ -279,6 +315,10 @@ func (d *EventLoops) disconnect() {
 					_ = c.SetLinger(0)
 					_ = c.EventLoop().Close(c)
 				}
+			}
+			if l.open != nil {
+				l.open.close()
+				l.open = nil
 			}
 		})
 	}

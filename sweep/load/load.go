@@ -1,5 +1,6 @@
 // Package load drives a server: it opens connections, keeps requests in
-// flight on them (closed loop) and records what came back and when. It
+// flight on them (closed loop) or sends them when they are due (open loop),
+// and records what came back and when. It
 // records facts and judges nothing; what to drive next is package sweep's
 // business, what may be concluded package analyze's.
 //
@@ -20,6 +21,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/poolsweep/poolsweep/internal/arrivals"
 )
 
 // A Step is one operating point of a sweep: how much is kept in flight.
@@ -41,6 +44,15 @@ type Job struct {
 	// Requests is the exact number of requests to send in the window, which
 	// then ends with the last reply. 0: the window ends after Duration.
 	Requests int64
+
+	// Rate is how many requests a second are due, in batches of Depth: the
+	// loop is then an open one, in which they do not wait for each other's
+	// replies. One that finds no connection free waits for one, and is timed
+	// from when it was due. Arrivals says at which gaps, Seed makes them the
+	// same again. Requests must be 0. 0: a closed loop.
+	Rate     float64
+	Arrivals arrivals.Kind
+	Seed     uint64
 
 	// Begin and End are called when the window begins and ends; Run returns
 	// after both have returned. They may be nil. Begin is called on a
@@ -116,8 +128,62 @@ type Measurement struct {
 	Connect time.Duration `json:"connect_ns"`
 	Loops   int           `json:"loops"`
 
+	// Open is set by an open loop, where Requests, Errors, Latency and what
+	// is like them are those of the requests that were due in the window,
+	// whenever they were answered, and the latency begins when they were due.
+	Open *Open `json:"open,omitempty"`
+
 	// Agents are the generators of a fleet, nil when there was but this one.
 	Agents []Agent `json:"agents,omitempty"`
+}
+
+// Open is what an open loop records beside a closed one, in requests that were
+// due in the window if nothing else is said.
+type Open struct {
+	Rate     float64       `json:"rate_qps"` // of arrivals, intended
+	Arrivals arrivals.Kind `json:"arrivals"`
+
+	Due int64 `json:"due"`
+
+	// Answered is how many replies without an error came within the window,
+	// to whatever request. Well below Due, the server does not keep up.
+	Answered int64 `json:"answered"`
+
+	// Waited is how many had to wait for a connection, Wait the sum of how
+	// long.
+	Waited int64         `json:"waited"`
+	Wait   time.Duration `json:"wait_ns"`
+
+	// Slip has, of each that was sent, how late the generator was: from when
+	// it was due to when it was written, 0 for one that had to wait for a
+	// connection. It is in the latency.
+	Slip *Latency `json:"slip"`
+}
+
+// merge adds o to m, either of which may be nil, and returns the sum, which
+// shares nothing with o.
+func (m *Open) merge(o *Open) *Open {
+	if o == nil {
+		return m
+	}
+	if m == nil {
+		m = &Open{Rate: o.Rate, Arrivals: o.Arrivals, Slip: new(Latency)}
+	}
+	m.Due += o.Due
+	m.Answered += o.Answered
+	m.Waited += o.Waited
+	m.Wait += o.Wait
+	m.Slip.Merge(o.Slip)
+	return m
+}
+
+// Missing returns how many of the requests due in the window of an open loop
+// have no latency: they were never sent, or were lost. 0 for a closed loop.
+func (m *Measurement) Missing() int64 {
+	if m.Open == nil {
+		return 0
+	}
+	return max(0, m.Open.Due-m.Latency.Count())
 }
 
 // A Part is what became of some of the requests of a Measurement inside the
@@ -202,6 +268,7 @@ func (m *Measurement) Merge(o *Measurement) error {
 	m.Latency.Merge(o.Latency)
 	m.Commands = mergeParts(m.Commands, o.Commands)
 	m.Nodes = mergeParts(m.Nodes, o.Nodes)
+	m.Open = m.Open.merge(o.Open)
 	m.Agents = mergeAgents(m.Agents, o.Agents)
 	return nil
 }
@@ -242,6 +309,7 @@ func (m *Measurement) Clone() *Measurement {
 	c.Latency.Merge(m.Latency)
 	c.Commands = mergeParts(nil, m.Commands)
 	c.Nodes = mergeParts(nil, m.Nodes)
+	c.Open = (*Open)(nil).merge(m.Open)
 	c.Agents = slices.Clone(m.Agents)
 	return &c
 }

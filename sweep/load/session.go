@@ -26,10 +26,11 @@ type session struct {
 	open  int           // those of them without an answer
 	due   int           // those of them whose reply comes over this connection
 	start time.Duration // when the batch was written
+	from  time.Duration // what latencies begin with: start, or when the batch was due
 	kinds []uint8       // command of each; empty when there is but one
 	batch []byte        // its bytes, where the shard keeps them
 
-	counted bool // the batch was taken from the quota
+	counted bool // the batch was taken from the quota, or was due in the window
 	ended   bool // the session has sent its last batch, or its connection is lost
 	lost    bool // its connection is lost, or given up
 
@@ -46,13 +47,25 @@ type node struct {
 	source   *workload.Source
 	sessions []*session // those that can take guests
 	turn     int        // which of them had the last one
+
+	// In an open loop: sessions without a batch, and batches without a
+	// session. One of them is empty.
+	idle  []*session
+	queue queue
 }
 
 // A run is what all shards of a job have in common.
 type run struct {
 	depth   int
-	quota   atomic.Int64 // requests still to be sent in the window, when it has no end
-	stopped atomic.Bool  // nothing more is to be sent
+	quota   atomic.Int64  // requests still to be sent in the window, when it has no end
+	stopped atomic.Bool   // nothing more is to be sent
+	over    chan struct{} // closed then
+}
+
+// stop stops the load. It must be called once.
+func (r *run) stop() {
+	r.stopped.Store(true)
+	close(r.over)
 }
 
 // take takes up to n requests from the quota.
@@ -101,6 +114,13 @@ func (s *session) next(now time.Duration) []byte {
 		s.finish()
 		return nil
 	}
+	return s.fill(now, now, n)
+}
+
+// fill makes a batch of n requests that is written at time now and timed from
+// another.
+func (s *session) fill(now, from time.Duration, n int) []byte {
+	sh := s.shard
 	batch := &sh.batch
 	if sh.keep {
 		batch = &s.batch
@@ -109,10 +129,10 @@ func (s *session) next(now time.Duration) []byte {
 	if sh.mixed {
 		s.kinds = append(s.kinds[:0], s.node.source.Kinds()...)
 	}
-	s.size, s.open, s.due, s.start = n, n, n, now
+	s.size, s.open, s.due, s.start, s.from = n, n, n, now, from
 	s.written += int64(n)
 	sh.m.Sent += int64(n)
-	if s.counted || now >= sh.begin && now < sh.end {
+	if s.inWindow(now) {
 		sh.m.BytesOut += int64(len(*batch))
 	}
 	return *batch
@@ -173,7 +193,7 @@ func (s *session) receive(now time.Duration, data []byte) (answered bool, err er
 
 // inWindow reports whether what arrives at time now counts.
 func (s *session) inWindow(now time.Duration) bool {
-	if s.shard.end == 0 {
+	if s.shard.end == 0 || s.shard.m.Open != nil {
 		return s.counted
 	}
 	return now >= s.shard.begin && now < s.shard.end
@@ -203,13 +223,19 @@ func (sh *shard) count(now time.Duration, s *session, n *node, kind uint8, o out
 	ok := int64(o.ok)
 	sh.m.Received += ok
 	sh.m.Failed += int64(o.failed)
+	if sh.m.Open != nil && sh.counts(now) {
+		sh.m.Open.Answered += ok
+	}
 	if !s.inWindow(now) {
 		return
 	}
 	sh.last = now
 	sh.m.Requests += ok
 	sh.m.Nulls += int64(o.nulls)
-	sh.enter(entry{outcome: o, latency: now - s.start, node: uint16(n.index), kind: kind})
+	sh.enter(entry{outcome: o, latency: now - s.from, node: uint16(n.index), kind: kind})
+	if sh.m.Open != nil {
+		return // replies may come after the window
+	}
 	i := int((now - sh.begin) / interval)
 	for len(sh.m.Intervals) <= i {
 		sh.m.Intervals = append(sh.m.Intervals, 0)

@@ -92,7 +92,7 @@ func (w *window) quota(ctx context.Context, idle <-chan struct{}) {
 // cut ends the load, waits for the replies still due and gives up those that
 // do not come.
 func (w *window) cut(ctx context.Context, idle <-chan struct{}) error {
-	w.run.stopped.Store(true)
+	w.run.stop()
 	timer := time.NewTimer(drainTimeout)
 	defer timer.Stop()
 	select {
