@@ -55,6 +55,11 @@ const (
 	// Give it more cores or machines.
 	WarnGeneratorBound = "generator-bound"
 
+	// WarnGeneratorLate: at some rate of an open loop the generator sent so late
+	// that its lateness may be most of the p99. Give it a core of its own, or
+	// another machine.
+	WarnGeneratorLate = "generator-late"
+
 	// WarnCPUStarved: server or generator waited for a core that something
 	// else used. Give them cores of their own.
 	WarnCPUStarved = "cpu-starved"
