@@ -30,7 +30,8 @@ type RatePoint struct {
 // A RateTrial is one measurement of a RatePoint. Times are seconds, counted
 // from when requests were due.
 type RateTrial struct {
-	Achieved float64 // replies/s that came in the window
+	Offered  float64 // requests/s that were due: about the rate
+	Achieved float64 // replies/s that came in the same time
 
 	// Mean and quantiles of the latency. Requests that were never answered
 	// are slower than all others; a quantile that they reach is unknown, and
@@ -53,6 +54,7 @@ type RateTrial struct {
 type RateRow struct {
 	Rate     float64  `json:"rate_qps"`
 	Share    Quantity `json:"share_ratio"` // of Capacity
+	Offered  float64  `json:"offered_qps"` // as the draws had it
 	Achieved float64  `json:"achieved_qps"`
 	Mean     Quantity `json:"mean_s"`
 	P50      Quantity `json:"p50_s"`
@@ -74,7 +76,7 @@ type RateRow struct {
 	ServerCPU    Quantity `json:"server_cores"`
 	GeneratorCPU Quantity `json:"generator_cores"`
 
-	// Overloaded: less than 90 % of the rate was answered in time, or more
+	// Overloaded: less than 90 % of what was due was answered in time, or more
 	// than 0.1 % of the requests never were.
 	Overloaded bool `json:"overloaded"`
 
@@ -154,12 +156,12 @@ func rateRow(p RatePoint, capacity Quantity) RateRow {
 	slices.SortStableFunc(trials, func(a, b RateTrial) int { return cmp.Compare(unknownLast(a.P99), unknownLast(b.P99)) })
 	t := trials[(len(trials)-1)/2]
 	r := RateRow{
-		Rate: p.Rate, Share: Quantity(p.Rate) / capacity, Achieved: t.Achieved,
+		Rate: p.Rate, Share: Quantity(p.Rate) / capacity, Offered: t.Offered, Achieved: t.Achieved,
 		Mean: t.Mean, P50: t.P50, P99: t.P99, P999: t.P999, Spread: Unknown(),
 		SlipMean: t.SlipMean, SlipP99: t.SlipP99, Waited: t.Waited, WaitMean: t.WaitMean,
 		Missing: t.Missing, Failed: t.Failed,
 		ServerMain: t.Load.ServerMain, ServerCPU: t.Load.ServerCPU, GeneratorCPU: t.Load.GeneratorCPU,
-		Overloaded: t.Achieved < keepsUp*p.Rate || t.Missing > tooManyErrors,
+		Overloaded: t.Achieved < keepsUp*t.Offered || t.Missing > tooManyErrors,
 	}
 	r.Late = !r.Overloaded && t.SlipP99 > tooLate*t.P99
 	if first, last := trials[0].P99, trials[len(trials)-1].P99; len(trials) > 1 && first.Known() && last.Known() {

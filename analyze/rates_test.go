@@ -16,7 +16,7 @@ func queueTrial(rate float64) RateTrial {
 	const service = 1e-3
 	u := Unknown()
 	t := RateTrial{
-		Achieved: min(rate, 1/service), Mean: u, P50: u, P99: u, P999: u, SlipMean: 1e-5, SlipP99: 3e-5,
+		Offered: rate, Achieved: min(rate, 1/service), Mean: u, P50: u, P99: u, P999: u, SlipMean: 1e-5, SlipP99: 3e-5,
 		Waited: u, WaitMean: u, Load: UnknownLoad(),
 	}
 	if rho := rate * service; rho < 1 {

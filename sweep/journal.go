@@ -23,6 +23,7 @@ type record struct {
 	Slice       *Slice              `json:"slice,omitempty"`
 	Calibration *Calibration        `json:"calibration,omitempty"`
 	RoundTrip   *RoundTrip          `json:"round_trip,omitempty"`
+	RateTrial   *RateTrial          `json:"rate_trial,omitempty"`
 	Analyses    []*analyze.Analysis `json:"analyses,omitempty"`
 }
 
@@ -119,6 +120,8 @@ func (j *Journal) slice(s Slice) error { return j.write(record{Slice: &s}) }
 func (j *Journal) calibration(c Calibration) error { return j.write(record{Calibration: &c}) }
 
 func (j *Journal) roundTrip(t RoundTrip) error { return j.write(record{RoundTrip: &t}) }
+
+func (j *Journal) rateTrial(t RateTrial) error { return j.write(record{RateTrial: &t}) }
 
 // Analyses writes the last line: what was concluded. It is for other readers;
 // poolsweep itself concludes anew.
@@ -217,6 +220,11 @@ func (r *Result) add(line []byte) error {
 		r.Calibrations = append(r.Calibrations, *rec.Calibration)
 	case rec.RoundTrip != nil:
 		r.RoundTrips = append(r.RoundTrips, *rec.RoundTrip)
+	case rec.RateTrial != nil:
+		if err := rec.RateTrial.check(); err != nil {
+			return err
+		}
+		r.RateTrials = append(r.RateTrials, *rec.RateTrial)
 	}
 	return nil
 }

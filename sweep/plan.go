@@ -78,6 +78,9 @@ type Plan struct {
 	// Vary sweeps each workload for each value of a setting of the server.
 	Vary Vary `json:"vary,omitzero"`
 
+	// Rates are offered after each sweep, in an open loop.
+	Rates Rates `json:"rates,omitzero"`
+
 	// Guards stop a sweep early.
 	Guards Guards `json:"guards"`
 
@@ -153,6 +156,9 @@ func (p Plan) Check() error {
 		return fmt.Errorf("plan: %d idle connections; want 0 to %d", p.Idle, maxLevel)
 	case p.Budget < 0:
 		return fmt.Errorf("plan: a budget of %v; want 0 or more", p.Budget)
+	}
+	if err := p.Rates.check(p); err != nil {
+		return err
 	}
 	return p.Guards.check()
 }

@@ -17,6 +17,7 @@ type Result struct {
 	Slices       []Slice // in the order in which they were measured
 	Calibrations []Calibration
 	RoundTrips   []RoundTrip
+	RateTrials   []RateTrial
 }
 
 // A Header says what was measured, on what and by what. It holds no secret,

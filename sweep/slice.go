@@ -166,9 +166,19 @@ func (s *sweeper) drive(ctx context.Context, clients int, length time.Duration) 
 			job.Duration = min(job.Duration, guardSlice)
 		}
 	}
+	m, w, err := s.observe(ctx, job)
+	if err != nil || w == nil {
+		return m, nil, traffic{}, err
+	}
+	return m, w, s.otherClients(ctx, m), nil
+}
+
+// observe runs a job and samples at both ends of its window, which is nil when
+// nothing is observed.
+func (s *sweeper) observe(ctx context.Context, job load.Job) (*load.Measurement, *probe.Window, error) {
 	if s.sampler == nil {
 		m, err := s.driver.Run(ctx, job)
-		return m, nil, traffic{}, err
+		return m, nil, err
 	}
 	var begin, end *probe.Sample
 	begun := make(chan struct{})
@@ -182,12 +192,12 @@ func (s *sweeper) drive(ctx context.Context, clients int, length time.Duration) 
 	}
 	m, err := s.driver.Run(ctx, job)
 	if err != nil {
-		return nil, nil, traffic{}, err
+		return nil, nil, err
 	}
 	if begin == nil || end == nil {
-		return nil, nil, traffic{}, fmt.Errorf("driving %d clients: the load ended before its window%s", clients, firstError(m))
+		return nil, nil, fmt.Errorf("driving %d clients: the load ended before its window%s", job.Clients, firstError(m))
 	}
-	return m, s.sampler.Between(begin, end), s.otherClients(ctx, m), nil
+	return m, s.sampler.Between(begin, end), nil
 }
 
 // otherClients returns what the server has processed since the last slice, and

@@ -79,6 +79,9 @@ type Event struct {
 // what it has measured so far together with the error; our keys are removed
 // in any case in which the server still answers.
 func Run(ctx context.Context, c Config) (*Result, error) {
+	if c.Plan.Rates.any() && c.NewDriver == nil && c.goroutines() {
+		return nil, errors.New("offering rates: it takes event loops, which have no TLS; leave out --rate or see poolsweep verify")
+	}
 	limit := clientLimit(c.Plan, c.Server, c.Room)
 	if first := c.Plan.Clients[0]; first > limit.clients {
 		return nil, fmt.Errorf("sweeping from %d clients: %s allows no more than %d", first, limit.name, limit.clients)
@@ -178,7 +181,9 @@ func runSweep(ctx context.Context, c Config, res *Result, limit limit, spec work
 	for _, s := range all {
 		s.driver, s.sampler, s.ceiling, s.setting = driver, sampler, calibrate, setting
 	}
-	err = runTogether(ctx, all)
+	if err = runTogether(ctx, all); err == nil {
+		err = all[0].offerRates(ctx) // the only one, as a setting is not varied then
+	}
 	if lost := idle.Lost(); lost > 0 {
 		err = errors.Join(err, fmt.Errorf("the server closed %d of the %d idle connections; is its timeout shorter than the sweep?", lost, c.Plan.Idle))
 	}

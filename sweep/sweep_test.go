@@ -60,6 +60,10 @@ func (d *curveDriver) Run(ctx context.Context, job load.Job) (*load.Measurement,
 	m.Requests = int64(math.Round(d.qps(job.Clients) * m.Elapsed.Seconds()))
 	m.Sent, m.Received = m.Requests, m.Requests
 	m.BatchTime = m.Elapsed * time.Duration(job.Clients)
+	if job.Rate > 0 {
+		due := int64(math.Round(job.Rate * m.Elapsed.Seconds()))
+		m.Open = &load.Open{Rate: job.Rate, Arrivals: job.Arrivals, Due: due, Answered: min(due, m.Requests), Slip: new(load.Latency)}
+	}
 	return m, nil
 }
 
