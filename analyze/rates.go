@@ -239,6 +239,10 @@ func (a *RateAnalysis) conclude() {
 		a.Sentences = append(a.Sentences, fmt.Sprintf("Overloaded: of %s requests/s %s were answered in time; the queue grows as long as such a rate lasts.",
 			thousands(r.Rate), thousands(r.Achieved)))
 	}
+	if low, high := a.disagreeing(); low > 0 {
+		a.Warnings = append(a.Warnings, Warning{WarnRatesDisagree,
+			fmt.Sprintf("%s requests/s went better than %s: the machine's speed changed between them", thousands(high), thousands(low))})
+	}
 	var late []string
 	for _, r := range a.Rows {
 		if r.Late {
@@ -251,6 +255,21 @@ func (a *RateAnalysis) conclude() {
 	}
 }
 
+// disagreeing returns the lowest rate that did not go well though a higher one
+// did, and that; 0 for none.
+func (a *RateAnalysis) disagreeing() (low, high float64) {
+	well := func(r RateRow) bool { return !r.Overloaded && (!a.SLOP99.Known() || r.meets(float64(a.SLOP99))) }
+	for _, r := range a.Rows {
+		switch {
+		case low == 0 && !well(r):
+			low = r.Rate
+		case low > 0 && well(r):
+			return low, r.Rate
+		}
+	}
+	return 0, 0
+}
+
 // found says which rate meets the p99.
 func (a *RateAnalysis) found() string {
 	limit := milliseconds(a.SLOP99)
@@ -258,7 +277,7 @@ func (a *RateAnalysis) found() string {
 		i := slices.IndexFunc(a.Rows, func(r RateRow) bool { return Quantity(r.Rate) == a.Failing })
 		switch r := a.Rows[i]; {
 		case r.Overloaded:
-			return thousands(r.Rate) + " overload the server"
+			return thousands(r.Rate) + " are more than is answered"
 		case !r.P99.Known():
 			return thousands(r.Rate) + " give too few requests for a p99"
 		case r.P99 <= a.SLOP99:

@@ -139,6 +139,20 @@ func TestRateRows(t *testing.T) {
 	}
 }
 
+// A higher rate that goes better than a lower one is the machine's doing.
+func TestRatesDisagree(t *testing.T) {
+	slow := queueTrial(300)
+	slow.P99 = 1
+	c := RateCurve{Capacity: 1000, Points: []RatePoint{{200, []RateTrial{queueTrial(200)}}, {300, []RateTrial{slow}}, {400, []RateTrial{queueTrial(400)}}}}
+	if a := AnalyzeRates(c, .05); a.Highest != 200 || a.Failing != 300 || len(a.Warnings) != 1 || a.Warnings[0].Code != WarnRatesDisagree {
+		t.Errorf("300 failed and 400 did not: %+v", a)
+	}
+	// Without a p99 only what is overloaded did not go well.
+	if a := AnalyzeRates(c, 0); len(a.Warnings) != 0 {
+		t.Errorf("without a p99: %+v", a.Warnings)
+	}
+}
+
 // What is said of a search, by its outcome.
 func TestRateSentences(t *testing.T) {
 	for _, tt := range []struct {
@@ -148,7 +162,7 @@ func TestRateSentences(t *testing.T) {
 	}{
 		{[]float64{100, 200}, .02, "Highest rate: 200 requests/s, 20 % of X*, keep p99 within 20 ms (5.76 ms); no higher rate was tried."},
 		{[]float64{800, 820}, .024, "Highest rate: 800 requests/s, 80 % of X*, keep p99 within 24 ms (23 ms); 820 give 25.6 ms."},
-		{[]float64{980, 1020}, .3, "Highest rate: 980 requests/s, 98 % of X*, keep p99 within 300 ms (230 ms); 1,020 overload the server."},
+		{[]float64{980, 1020}, .3, "Highest rate: 980 requests/s, 98 % of X*, keep p99 within 300 ms (230 ms); 1,020 are more than is answered."},
 		{[]float64{320}, .001, "Highest rate: none keeps p99 within 1 ms; 10 give 4.65 ms."},
 	} {
 		a, _ := search(t, tt.planned, tt.slo)

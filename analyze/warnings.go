@@ -60,6 +60,11 @@ const (
 	// another machine.
 	WarnGeneratorLate = "generator-late"
 
+	// WarnRatesDisagree: in an open loop a higher rate went better than a lower
+	// one, which a server alone does not do. Measure again when the machine is
+	// quiet, or longer.
+	WarnRatesDisagree = "rates-disagree"
+
 	// WarnCPUStarved: server or generator waited for a core that something
 	// else used. Give them cores of their own.
 	WarnCPUStarved = "cpu-starved"

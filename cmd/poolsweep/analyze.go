@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -101,6 +102,10 @@ func analyzeFiles(args []string, answer answerFlags, sweeps selection, format re
 		return errors.New("analyzing: no file holds a throughput at a known number of clients")
 	case len(docs) > 1 && answer.output.alone() != "":
 		return fmt.Errorf("analyzing: %s is of one result, and the files hold %d; give one at a time", answer.output.alone(), len(docs))
+	}
+	rated := slices.ContainsFunc(docs, func(d *report.Document) bool { return len(d.Rates) > 0 })
+	if err := answer.checkSLO(rated); err != nil {
+		return usage(err)
 	}
 	if err := answer.output.print(os.Stdout, format, docs); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,7 +32,7 @@ func (a *answerFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&a.goal, "goal", string(analyze.GoalKnee), "what the pool is for: knee (fewest connections) or peak (highest throughput)")
 	f.Float64Var(&a.tolerance, "tolerance", 0.05, "share of throughput that may be given up for fewer connections")
 	f.Float64Var(&a.targetQPS, "target-qps", 0, "requests/s that all instances together will send; the pool is then for that rate")
-	f.DurationVar(&a.sloP99, "slo-p99", 0, "longest p99 of waiting for a connection and the reply, at --target-qps")
+	f.DurationVar(&a.sloP99, "slo-p99", 0, "longest p99 of waiting for a connection and the reply: for the pool at --target-qps, and for the highest of the rates of run --rate")
 	f.IntVar(&a.instances, "instances", 1, "application instances that share the server, each with its own pool")
 	f.IntVar(&a.procs, "procs", 1, "processes of each instance, each with its own pool")
 	f.StringVar(&a.client, "client", "go-redis", "client library whose settings are printed: "+strings.Join(analyze.ClientNames(), ", ")+", all or none")
@@ -52,12 +53,19 @@ func (a *answerFlags) check() (report.Format, error) {
 		return nil, fmt.Errorf("a target of %v requests/s; want more than 0", a.targetQPS)
 	case a.sloP99 < 0:
 		return nil, fmt.Errorf("a p99 of %v; want more than 0", a.sloP99)
-	case a.sloP99 > 0 && a.targetQPS == 0:
-		return nil, errors.New("--slo-p99 needs --target-qps: a latency depends on the rate")
 	case a.client != "all" && a.client != noClient && !slices.Contains(analyze.ClientNames(), a.client):
 		return nil, fmt.Errorf("unknown client %q; the clients are %s, all and none", a.client, strings.Join(analyze.ClientNames(), ", "))
 	}
 	return report.Named(a.output.format)
+}
+
+// checkSLO reports that --slo-p99 has nothing to hold to. rates says that rates
+// were or will be offered.
+func (a *answerFlags) checkSLO(rates bool) error {
+	if a.sloP99 > 0 && a.targetQPS == 0 && !rates {
+		return errors.New("--slo-p99 needs --target-qps or the rates of run --rate: a latency depends on the rate")
+	}
+	return nil
 }
 
 // noClient prints no settings.
@@ -97,6 +105,14 @@ func (a *answerFlags) document(res *sweep.Result, curves []analyze.Curve) *repor
 				nodes = append(nodes, analyze.Analyze(c, analyze.Options{Tolerance: a.tolerance}))
 			}
 			d.Nodes = append(d.Nodes, nodes)
+		}
+	}
+	if res != nil {
+		for _, c := range res.RateCurves() {
+			if slices.ContainsFunc(curves, func(x analyze.Curve) bool { return x.Test == c.Test && max(1, x.Depth) == c.Depth }) {
+				slo := cmp.Or(a.sloP99, h.Plan.Rates.SLOP99)
+				d.Rates = append(d.Rates, analyze.AnalyzeRates(c, slo.Seconds()))
+			}
 		}
 	}
 	if a.client != noClient {

@@ -71,6 +71,9 @@ func compareOptions(answer *answerFlags, format string, failIf []string) (report
 	if _, err := answer.check(); err != nil {
 		return nil, nil, err
 	}
+	if err := answer.checkSLO(false); err != nil {
+		return nil, nil, err
+	}
 	print, err := report.ComparisonNamed(format)
 	if err != nil {
 		return nil, nil, err

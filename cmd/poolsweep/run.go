@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/poolsweep/poolsweep/analyze"
+	"github.com/poolsweep/poolsweep/internal/arrivals"
 	"github.com/poolsweep/poolsweep/internal/embedded"
 	"github.com/poolsweep/poolsweep/internal/report"
 	"github.com/poolsweep/poolsweep/internal/verify"
@@ -31,6 +32,7 @@ type runOptions struct {
 	order           string
 	keepAlive       int
 	vary            string
+	rate, arrivals  string
 	verify          bool
 	output, resume  string
 	quiet           bool
@@ -60,6 +62,7 @@ cluster for the hash tag of a node. Only keys of __key__ are removed afterwards.
   poolsweep run redis://127.0.0.1:6379 -t get -r 100000 -d 100
   poolsweep run -h 127.0.0.1 -p 6379 -c auto --instances 8
   poolsweep run -c 10:110:10 -P 1,16 --duration 2s
+  poolsweep run --embedded -t get --rate 20%:100%:20% --slo-p99 2ms
   poolsweep run --embedded --mix get=80,set=20 -r 100000 --keys zipfian
   poolsweep run --embedded -c 1,2,5,10,20,50 -- HSET __key__ field __data__`,
 		Args: cobra.ArbitraryArgs, // split counts them
@@ -88,6 +91,8 @@ cluster for the hash tag of a node. Only keys of __key__ are removed afterwards.
 	f.BoolVar(&p.Fixed, "fixed", p.Fixed, "measure the levels of -c and no others")
 	f.DurationVar(&p.Budget, "budget", p.Budget, "time of a sweep after which no refinement is begun")
 	f.StringVar(&o.vary, "vary", "", "sweep for each value of a setting of the server and compare: appendonly=no,yes; it is restored afterwards")
+	f.StringVar(&o.rate, "rate", "", "offer these rates afterwards in an open loop, over the clients of the knee: requests/s or percent of X*, a list or range; with --slo-p99 search the highest that meets it")
+	f.StringVar(&o.arrivals, "arrivals", string(arrivals.Poisson), "gaps between the requests of --rate: poisson (at random) or constant")
 	f.BoolVar(&o.verify, "verify", false, "try the recommended pool afterwards, as poolsweep verify does; the test is then get unless -t says another")
 	f.IntVar(&p.Threads, "threads", 0, "event loops of the generator (default: what leaves the server its cores)")
 
@@ -134,6 +139,9 @@ func (o *runOptions) run(c *cobra.Command, args []string) (err error) {
 	format, err := o.answer.check()
 	if err != nil {
 		return usage(err)
+	}
+	if o.rate != "" && target.TLS != nil {
+		return usage(errors.New("--rate takes event loops, which have no TLS; poolsweep verify offers rates over TLS"))
 	}
 	header := sweep.Header{Build: version(), Started: time.Now()}
 	if o.target.embedded {
@@ -241,6 +249,9 @@ func (o *runOptions) readPlan(c *cobra.Command, command []string) error {
 			return fmt.Errorf("--vary: %w", err)
 		}
 	}
+	if err := o.readRates(c); err != nil {
+		return err
+	}
 	if p.Guards, err = o.safety.guards(); err != nil {
 		return err
 	}
@@ -264,6 +275,28 @@ func (o *runOptions) readPlan(c *cobra.Command, command []string) error {
 		check.Threads = 1
 	}
 	return check.Check()
+}
+
+// readRates takes the flags of the open loop.
+func (o *runOptions) readRates(c *cobra.Command) error {
+	if err := o.answer.checkSLO(o.rate != "" || o.resume != ""); err != nil {
+		return err
+	}
+	if o.rate == "" {
+		if c.Flags().Changed("arrivals") {
+			return errors.New("--arrivals is for --rate")
+		}
+		return nil
+	}
+	rates, err := arrivals.ParseRates(o.rate)
+	if err != nil {
+		return fmt.Errorf("--rate: %w", err)
+	}
+	if o.fleet.agents > 0 {
+		return errors.New("--rate is not for --agents yet: agents have no open loop")
+	}
+	o.plan.Rates = sweep.Rates{Offered: rates, SLOP99: o.answer.sloP99, Arrivals: arrivals.Kind(o.arrivals)}
+	return nil
 }
 
 // checkVerify sets the test of a run with --verify and refuses what cannot be

@@ -89,6 +89,9 @@ func printPlan(ctx context.Context, out io.Writer, server *probe.Server, p sweep
 	fmt.Fprintf(out, "clients     %v, and what the analysis asks for up to %d\n", p.Clients, p.MaxClients)
 	fmt.Fprintf(out, "slices      %d, of %v each after a warm-up of %v: %v at least\n",
 		c.Slices, p.Duration/time.Duration(p.Slices), p.Warmup, c.Time.Round(time.Second))
+	if r := p.Rates; len(r.Offered) > 0 {
+		fmt.Fprintf(out, "rates       %d afterwards in an open loop, %d trials of %v at least each\n", len(r.Offered), p.Trials, p.Duration)
+	}
 	fmt.Fprintf(out, "connections %d opened in all, %d at a time\n", c.Connections, c.AtOnce)
 	bound := "at most, by what this generator reached just now"
 	if c.Exact {

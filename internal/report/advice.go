@@ -16,6 +16,8 @@ var advice = map[string]string{
 	analyze.WarnContested:      "Raise --budget for more trials there, or take the upper end of the range if too small a pool would be the costlier mistake.",
 	analyze.WarnLimitReached:   "Raise that limit and sweep again.",
 	analyze.WarnGeneratorBound: "Give the generator more event loops (--threads) or a machine of its own; if it has all cores, sweep at the pipeline depth of the application.",
+	analyze.WarnGeneratorLate:  "Leave the generator a core of its own, use fewer event loops (--threads), or measure from another machine.",
+	analyze.WarnRatesDisagree:  "Measure again on a quiet machine, or longer (--duration 5s); the highest rate may be more than is named.",
 	analyze.WarnCPUStarved:     "Stop what else runs, give the generator fewer event loops (--threads), or use two machines.",
 	analyze.WarnCPUDisagree:    "Do not trust the CPU of the server, nor what is said to have stopped it, before the reason is found.",
 	analyze.WarnUnusableTrials: "Look at how these trials were measured.",

@@ -212,7 +212,7 @@ func markdownAgrees(t *testing.T, d *Document) {
 
 // TestNoNullList: a list without entries is not null.
 func TestNoNullList(t *testing.T) {
-	want := map[string]any{"header": nil, "remarks": []any{}, "analyses": []any{}, "surfaces": []any{}}
+	want := map[string]any{"header": nil, "remarks": []any{}, "analyses": []any{}, "surfaces": []any{}, "rates": []any{}}
 	var got map[string]any
 	if err := json.Unmarshal([]byte(write(t, "json", new(Document))), &got); err != nil {
 		t.Fatal(err)

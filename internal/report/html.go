@@ -8,6 +8,7 @@ import (
 	"html/template"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -160,7 +161,12 @@ func newPageSweep(d *Document, i int, a *analyze.Analysis) (pageSweep, error) {
 		s.Charts = append(s.Charts, newPageChart(c))
 	}
 	s.Tables = sweepTables(d, i)
-	for j, w := range a.Warnings {
+	warnings := a.Warnings
+	if r := d.rates(a); r != nil {
+		s.Sentences = append(s.Sentences, sentences(r.Sentences)...)
+		warnings = slices.Concat(warnings, r.Warnings)
+	}
+	for j, w := range warnings {
 		s.Warnings = append(s.Warnings, pageWarning{fmt.Sprintf("%s-warning-%d", s.ID, j+1), w.Code, unbroken.Replace(w.Text), withFlags(advice[w.Code])})
 	}
 	return s, nil

@@ -85,6 +85,9 @@ func sweepTables(d *Document, i int) []pageTable {
 		tables = append(tables, newPageTable("By node, each with its own clients", nodeColumns, d.Nodes[i],
 			func(n *analyze.Analysis) string { return n.Reason }))
 	}
+	if r := d.rates(a); r != nil {
+		tables = append(tables, newPageTable(d.rateCaption(r), rateColumns, r.Rows, func(row analyze.RateRow) string { return rateMark(r, row) }))
+	}
 	return tables
 }
 

@@ -11,10 +11,11 @@ import (
 // jsonDocument is the form of --format json. A list without entries is [] and
 // never null.
 type jsonDocument struct {
-	Header   *sweep.Header       `json:"header"` // null for other tools' results
-	Remarks  []string            `json:"remarks"`
-	Analyses []*analyze.Analysis `json:"analyses"`
-	Surfaces []analyze.Surface   `json:"surfaces"`
+	Header   *sweep.Header           `json:"header"` // null for other tools' results
+	Remarks  []string                `json:"remarks"`
+	Analyses []*analyze.Analysis     `json:"analyses"`
+	Surfaces []analyze.Surface       `json:"surfaces"`
+	Rates    []*analyze.RateAnalysis `json:"rates"`
 }
 
 func jsonReport(w io.Writer, d *Document) error {
@@ -25,5 +26,6 @@ func jsonReport(w io.Writer, d *Document) error {
 		Remarks:  append([]string{}, d.remarks()...),
 		Analyses: append([]*analyze.Analysis{}, d.Analyses...),
 		Surfaces: analyze.Surfaces(d.Analyses),
+		Rates:    append([]*analyze.RateAnalysis{}, d.Rates...),
 	})
 }

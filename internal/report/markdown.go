@@ -31,6 +31,7 @@ func markdown(w io.Writer, d *Document) error {
 			p.printf("\n")
 		}
 		p.markdownAnalysis(a)
+		p.markdownOffered(d, d.rates(a))
 		if d.Client != "" && a.Recommendation.Pool > 0 {
 			p.markdownSettings(d.Client, a.Recommendation)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/poolsweep/poolsweep/internal/arrivals"
 	"github.com/poolsweep/poolsweep/sweep"
 	"github.com/poolsweep/poolsweep/sweep/workload"
 )
@@ -196,12 +197,33 @@ func planArgs(p sweep.Plan) []string {
 	if p.Tolerance != d.Tolerance {
 		args = append(args, "--tolerance", strconv.FormatFloat(p.Tolerance, 'g', -1, 64))
 	}
+	if r := p.Rates; len(r.Offered) > 0 {
+		args = append(args, "--rate", ratesFlag(r.Offered))
+		length("--slo-p99", r.SLOP99, 0)
+		if r.Arrivals != arrivals.Poisson {
+			args = append(args, "--arrivals", string(r.Arrivals))
+		}
+	}
 	number("-I", int64(p.Idle), 0)
 	if p.PerRequest {
 		args = append(args, "-k", "0")
 	}
 	number("--threads", int64(p.Threads), 0)
 	return args
+}
+
+// ratesFlag writes rates as --rate takes them.
+func ratesFlag(all []arrivals.Rate) string {
+	var parts []string
+	for _, r := range all {
+		if r.QPS > 0 {
+			parts = append(parts, strconv.FormatFloat(r.QPS, 'g', -1, 64))
+			continue
+		}
+		// Nine digits: .6 has become .6000000000000001 in a range.
+		parts = append(parts, strconv.FormatFloat(100*r.Share, 'g', 9, 64)+"%")
+	}
+	return strings.Join(parts, ",")
 }
 
 // levelsFlag writes levels as -c and -P take them: three or more with one

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/poolsweep/poolsweep/internal/arrivals"
 	"github.com/poolsweep/poolsweep/sweep"
 	"github.com/poolsweep/poolsweep/sweep/workload"
 )
@@ -38,6 +39,11 @@ func TestRepeatCommand(t *testing.T) {
 		{"requests", func(h *sweep.Header) {
 			h.Plan.Requests, h.Plan.Auto, h.Plan.Clients, h.Plan.Idle, h.Plan.PerRequest = 100_000, true, []int{1, 2, 4, 8}, 10, true
 		}, "poolsweep run redis://127.0.0.1:6379 -t set,get -c auto -n 100000 -I 10 -k 0 --threads 1"},
+		{"rates", func(h *sweep.Header) {
+			h.Plan.Rates = sweep.Rates{
+				Offered: []arrivals.Rate{{Share: .2}, {Share: .2 + 2*.2}, {QPS: 20000}}, SLOP99: 2 * time.Millisecond, Arrivals: arrivals.Constant,
+			}
+		}, "poolsweep run redis://127.0.0.1:6379 -t set,get --rate 20%,60%,20000 --slo-p99 2ms --arrivals constant --threads 1"},
 		{"keys and values", func(h *sweep.Header) {
 			for i := range h.Plan.Workloads {
 				w := &h.Plan.Workloads[i]

@@ -33,6 +33,9 @@ type Document struct {
 	// empty for a single server.
 	Nodes [][]*analyze.Analysis
 
+	// Rates are the analyses of the open loops after sweeps, in any order.
+	Rates []*analyze.RateAnalysis
+
 	// Client is the library whose settings stand under each recommendation,
 	// "all" for each of them; empty for none. Only formats for people print
 	// them.

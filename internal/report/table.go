@@ -35,6 +35,7 @@ func table(w io.Writer, d *Document) error {
 		if i < len(d.Nodes) {
 			p.nodes(d.Nodes[i])
 		}
+		p.offered(d, d.rates(a))
 		if d.Client != "" && a.Recommendation.Pool > 0 {
 			p.settings(d.Client, a.Recommendation)
 		}
