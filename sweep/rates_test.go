@@ -212,18 +212,18 @@ func TestRateTrialsThatAreDamaged(t *testing.T) {
 	}
 }
 
-// Against the model server: 4 workers with S = 2 ms carry X* = 2000/s, so that
-// half of it is answered, in 2 ms and a little, and of double of it half.
+// Against the model server: 4 workers with S = 1 ms carry X* = 4000/s, so that
+// half of it is answered, in 1 ms and a little, and of double of it half.
 func TestRatesOfModel(t *testing.T) {
 	t.Parallel()
-	m, err := modelserver.Start(modelserver.Model{Workers: 4, Service: 2 * time.Millisecond})
+	m, err := modelserver.Start(modelserver.Model{Workers: 4, Service: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.Close)
 	c := Config{Plan: DefaultPlan(), Server: connect(t, m.Addr), Unobserved: true}
 	c.Plan.Workloads = specs("ping_mbulk", 0)
-	withRates("1000,4000", 0)(&c)
+	withRates("2000,8000", 0)(&c)
 	c.Plan.Clients, c.Plan.Trials, c.Plan.Slices, c.Plan.Duration, c.Plan.MinRequests = []int{4}, 1, 1, 100*time.Millisecond, 1
 	c.Plan.Rates.Arrivals = arrivals.Constant
 	res, err := Run(t.Context(), c)
@@ -232,10 +232,10 @@ func TestRatesOfModel(t *testing.T) {
 	}
 	a := analyze.AnalyzeRates(res.RateCurves()[0], 0)
 	low, high := a.Rows[0], a.Rows[1]
-	if low.Overloaded || !(low.P50 >= .002 && low.P50 < .02) || a.Clients != 4 {
-		t.Errorf("1000/s on %d clients: %+v, want p50 2 ms", a.Clients, low)
+	if low.Overloaded || !(low.P50 >= .001 && low.P50 < .02) || a.Clients != 4 {
+		t.Errorf("2000/s on %d clients: %+v, want p50 1 ms", a.Clients, low)
 	}
-	if !high.Overloaded || high.Achieved > 2100 {
-		t.Errorf("4000/s: %+v, want 2000/s answered", high)
+	if !high.Overloaded || high.Achieved > 4200 {
+		t.Errorf("8000/s: %+v, want 4000/s answered", high)
 	}
 }
