@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/poolsweep/poolsweep/analyze"
+	"github.com/poolsweep/poolsweep/internal/arrivals"
 	"github.com/poolsweep/poolsweep/internal/chart"
 	"github.com/poolsweep/poolsweep/sweep"
 )
@@ -342,6 +343,18 @@ func incomplete(d *Document) string {
 		}
 		if levels < planned {
 			missing = append(missing, fmt.Sprintf("%s has %d of %d levels", name, levels, planned))
+		}
+		if rates := plan.Rates; len(rates.Offered) > 0 && plan.Guards == (sweep.Guards{}) {
+			r := d.rates(a)
+			switch {
+			case r == nil:
+				missing = append(missing, name+" has no offered rates")
+			case rates.SLOP99 == 0:
+				// A search ends when it has found, and has no number to reach.
+				if all := len(arrivals.QPS(rates.Offered, float64(r.Capacity))); len(r.Rows) < all {
+					missing = append(missing, fmt.Sprintf("%s has %d of %d offered rates", name, len(r.Rows), all))
+				}
+			}
 		}
 		if short > 0 {
 			missing = append(missing, fmt.Sprintf("%s has fewer than %d trials at %d levels", name, plan.Trials, short))

@@ -74,6 +74,32 @@ func TestRatesHTML(t *testing.T) {
 	}
 }
 
+// A run that ended before all rates were offered says so.
+func TestRatesIncomplete(t *testing.T) {
+	const all = ""
+	for _, tt := range []struct {
+		offered int
+		change  func(*Document)
+		want    string
+	}{
+		{3, func(*Document) {}, all},
+		{5, func(*Document) {}, "SET at depth 1 has 3 of 5 offered rates"},
+		{5, func(d *Document) { d.Rates = nil }, "SET at depth 1 has no offered rates"},
+		{1, func(d *Document) { d.Header.Plan.Rates.SLOP99 = 1 }, all},
+		{5, func(d *Document) { d.Header.Plan.Rates.SLOP99 = 1 }, all}, // the search ends when it has found
+		{5, func(d *Document) { d.Header.Plan.Guards.MaxRate = 1 }, all},
+	} {
+		d := withRates()
+		for i := range tt.offered {
+			d.Header.Plan.Rates.Offered = append(d.Header.Plan.Rates.Offered, arrivals.Rate{Share: float64(i+1) / 10})
+		}
+		tt.change(d)
+		if got := incomplete(d); tt.want == all && strings.Contains(got, "offered rates") || !strings.Contains(got, tt.want) {
+			t.Errorf("%d offered: %q, want %q", tt.offered, got, tt.want)
+		}
+	}
+}
+
 // They survive JSON.
 func TestRatesJSON(t *testing.T) {
 	d := withRates()
