@@ -89,15 +89,15 @@ func printPlan(ctx context.Context, out io.Writer, server *probe.Server, p sweep
 	fmt.Fprintf(out, "clients     %v, and what the analysis asks for up to %d\n", p.Clients, p.MaxClients)
 	fmt.Fprintf(out, "slices      %d, of %v each after a warm-up of %v: %v at least\n",
 		c.Slices, p.Duration/time.Duration(p.Slices), p.Warmup, c.Time.Round(time.Second))
-	if r := p.Rates; len(r.Offered) > 0 {
-		fmt.Fprintf(out, "rates       %d afterwards in an open loop, %d trials of %v at least each\n", len(r.Offered), p.Trials, p.Duration)
-	}
 	fmt.Fprintf(out, "connections %d opened in all, %d at a time\n", c.Connections, c.AtOnce)
 	bound := "at most, by what this generator reached just now"
 	if c.Exact {
 		bound = "in all, warm-ups apart"
 	}
 	fmt.Fprintf(out, "requests    %.1f million, %.0f MB to the server, %s\n", float64(c.Requests)/1e6, float64(c.Bytes)/1e6, bound)
+	if r := p.Rates; len(r.Offered) > 0 {
+		fmt.Fprintf(out, "rates       %d besides, in an open loop, each in %d trials of %v at least\n", len(r.Offered), p.Trials, p.Duration)
+	}
 	for _, k := range checks {
 		mark := "ok"
 		if !k.OK {
