@@ -221,13 +221,13 @@ func (d *EventLoops) Run(ctx context.Context, job Job) (*Measurement, error) {
 	}
 	connected := time.Since(origin)
 	begin, end := span(job, connected)
-	crew := crew(loopCrew(loops))
+	var at crew = loopCrew(loops)
 	open := make([]*openLoop, len(loops)) // nil each in a closed loop
 	if job.Rate > 0 {
 		if open, err = openUp(job, loops, connected); err != nil {
 			return nil, err
 		}
-		crew = openCrew{loopCrew(loops), run, ctx.Done()}
+		at = openCrew{loopCrew(loops), run, ctx.Done()}
 	}
 	for i, l := range loops {
 		err := l.execute(func() {
@@ -249,7 +249,7 @@ func (d *EventLoops) Run(ctx context.Context, job Job) (*Measurement, error) {
 		defer ringer.Wait()
 		defer silence()
 	}
-	w := window{job: job, run: run, crew: crew, origin: origin, begin: begin, end: end}
+	w := window{job: job, run: run, crew: at, origin: origin, begin: begin, end: end}
 	if err := w.wait(ctx); err != nil {
 		return nil, err
 	}
