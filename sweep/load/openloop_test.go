@@ -43,7 +43,6 @@ func arrivalsIn(t *testing.T, job Job) (n int64) {
 // Every request that is due in the window is sent once, whatever the number of
 // loops and connections, and has its latency and its slip.
 func TestOpenLoopSendsWhatIsDue(t *testing.T) {
-	t.Parallel()
 	for _, tt := range []struct {
 		step  Step
 		loops int
@@ -84,7 +83,6 @@ func TestOpenLoopSendsWhatIsDue(t *testing.T) {
 // answer: it answers 1/S, and what waits too long is dropped and missing. That
 // all is over a second after the window is what the test takes.
 func TestOpenLoopOverloaded(t *testing.T) {
-	t.Parallel()
 	const service = 5 * time.Millisecond
 	_, d := startOpen(t, modelserver.Model{Workers: 1, Service: service}, 1)
 	m := mustRun(t, d, Job{
@@ -196,7 +194,6 @@ func TestQueuedIsPollaczekKhinchine(t *testing.T) {
 
 // On a cluster arrivals go to the masters in turn, each with its own queue.
 func TestOpenLoopOnACluster(t *testing.T) {
-	t.Parallel()
 	var addrs []string
 	for range masters {
 		s, err := modelserver.Start(modelserver.Model{})
@@ -225,7 +222,6 @@ func TestOpenLoopOnACluster(t *testing.T) {
 }
 
 func TestOpenLoopEnds(t *testing.T) {
-	t.Parallel()
 	job := Job{Step: Step{4, 1}, Duration: time.Minute, Rate: 1000, Arrivals: arrivals.Poisson}
 	t.Run("with its context", func(t *testing.T) {
 		_, d := startOpen(t, modelserver.Model{Workers: 1, Service: time.Millisecond}, 2)
