@@ -15,7 +15,7 @@ import (
 // With one worker, a fixed service time S and a delay D on the way, no round
 // trip of an idle server is shorter than S + D (see package modelserver), and
 // with pauses none waits for another.
-func TestRoundTripOfModel(t *testing.T) {
+func TestRoundTripInRealTime(t *testing.T) {
 	const service, delay = 2 * time.Millisecond, 3 * time.Millisecond
 	s, err := modelserver.Start(modelserver.Model{Workers: 1, Service: service, Delay: delay})
 	if err != nil {

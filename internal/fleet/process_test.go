@@ -416,7 +416,7 @@ func publicAddress(t testing.TB) string {
 
 // Three agents in network namespaces of their own find the knee and the
 // throughput of a single generator, and their sums are exact.
-func TestNamespaces(t *testing.T) {
+func TestNamespacesInRealTime(t *testing.T) {
 	const service = 10 * time.Millisecond // forward and veth take up to half of one
 	links := namespaces(t, 3)
 	m, _ := model(t, observable(modelserver.Model{Workers: 6, Service: service}))

@@ -32,6 +32,8 @@ type Server struct {
 	// Served counts the requests answered, all connections together.
 	Served atomic.Int64
 
+	late atomic.Int64 // ns, of the answers together
+
 	model    Model
 	listener net.Listener // nil in memory
 	handlers sync.WaitGroup
@@ -124,6 +126,20 @@ func newServer(m Model, sleep func(time.Duration)) *Server {
 	}
 	go s.deliver()
 	return s
+}
+
+// Lateness returns by how much an answer left after its time, on average. It
+// is what a busy machine adds to each service time.
+func (s *Server) Lateness() time.Duration {
+	return time.Duration(s.late.Load() / max(1, s.Served.Load()))
+}
+
+// Throughput returns the X that n clients in a closed loop will see, in
+// requests a second: n of them each take S and the lateness, and c workers that
+// have a queue before them take S.
+func (s *Server) Throughput(n int) float64 {
+	service := s.model.Service.Seconds()
+	return min(float64(n)/(service+s.Lateness().Seconds()), float64(s.model.Workers)/service)
 }
 
 // Dial returns a connection that does not leave the process.
@@ -272,6 +288,7 @@ func (s *Server) deliver() {
 		s.sleepUntil(a.due)
 		s.sleepUntil(s.thaw())
 		a.conn.Write(a.bytes)
+		s.late.Add(int64(time.Since(a.due)))
 	}
 }
 

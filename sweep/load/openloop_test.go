@@ -101,7 +101,7 @@ func TestOpenLoopOverloaded(t *testing.T) {
 // between all of it and 0, so that the latency from when they were due exceeds
 // F − x with the share x/10F: p95 = F/2 and p99 = 0.9·F. A closed loop sends
 // next to nothing meanwhile, which hides the freeze.
-func TestOpenLoopSeesAFreeze(t *testing.T) {
+func TestFreezeInRealTime(t *testing.T) {
 	const freeze = 120 * time.Millisecond
 	s, d := startOpen(t, modelserver.Model{Workers: 10, Service: 2 * time.Millisecond, FreezeFor: freeze, FreezeEvery: 10 * freeze}, 1)
 	job := Job{Step: Step{10, 1}, Duration: 10 * freeze, Rate: 500, Arrivals: arrivals.Constant}
@@ -131,7 +131,7 @@ func TestOpenLoopSeesAFreeze(t *testing.T) {
 // by the recursion of Kiefer and Wolfowitz (1955). In the long run it is for
 // N = 1 the mean wait of Pollaczek and Khinchine, ρS/2(1−ρ). S is as measured:
 // the way to the model and back is part of it.
-func TestOpenLoopQueues(t *testing.T) {
+func TestQueuesInRealTime(t *testing.T) {
 	const service, rho = 20 * time.Millisecond, .7
 	for _, n := range []int{1, 4} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {
