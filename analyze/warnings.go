@@ -125,6 +125,11 @@ const (
 	// cut, and the slice was measured again with the agents that were left.
 	// See why; fewer agents reach less.
 	GateVoid = "agent-lost"
+
+	// GateLost: every connection was lost, or nothing was answered for a whole
+	// slice, the server itself went on, and the slice was measured again. See
+	// what is between generator and server.
+	GateLost = "connections-lost"
 )
 
 // gateTexts says what each gate found, to follow "2 trials at 10, 20 clients: ".
@@ -140,6 +145,7 @@ var gateTexts = []struct{ code, text string }{
 	{GateHitRatio, "the hit ratio differs from other steps"},
 	{GateUnsteady, "the throughput had not settled"},
 	{GateVoid, "an agent of the fleet was lost or cut off, and the rest measured it again"},
+	{GateLost, "all connections were lost or silent at once, and it was measured again"},
 }
 
 const (

@@ -20,6 +20,9 @@ const (
 	batchesPerClient = 20
 	longestSlice     = 10 * time.Second
 
+	// comeBack is how long a server may be away that was not started anew.
+	comeBack = 10 * time.Second
+
 	// repeatsPerSlice and repeatsInAll bound how often slices are measured
 	// again: twice each, and, but for those that were too short, a quarter of
 	// the plan in all, so that a machine that is never in order does not
@@ -30,6 +33,10 @@ const (
 	// maxVoids bounds how often a slice is measured again in which something
 	// of the generator's own broke.
 	maxVoids = 5
+
+	// maxLosses bounds how often a slice is measured again of which all
+	// connections were lost.
+	maxLosses = 2
 
 	// handshake is how many commands a connection may send before the load:
 	// HELLO, AUTH, SELECT, CLIENT SETNAME and CLIENT TRACKING.
@@ -44,7 +51,7 @@ const (
 // validity gate, was too short or, once and twice as long, when it did not
 // reach a steady state.
 func (s *sweeper) measure(ctx context.Context, clients int) error {
-	length, extended, voids := time.Duration(0), false, 0
+	length, extended, voids, losses := time.Duration(0), false, 0, 0
 	for attempt := 0; ; attempt++ {
 		x, steady, err := s.take(ctx, clients, length)
 		if errors.Is(err, load.ErrVoid) && voids < maxVoids {
@@ -52,8 +59,17 @@ func (s *sweeper) measure(ctx context.Context, clients int) error {
 			s.note(fmt.Sprintf("%v; %d clients are measured again", err, clients))
 			continue
 		}
-		if errors.Is(err, errStalled) && attempt < repeatsPerSlice {
+		if errors.Is(err, errStalled) && losses < maxLosses {
+			losses++
 			length = longestSlice // a stall is over by then, or it is none
+			continue
+		}
+		if errors.Is(err, load.ErrLost) && losses < maxLosses {
+			losses++
+			if gone := s.Server.Same(ctx, comeBack); gone != nil {
+				return fmt.Errorf("%w; %w", err, gone)
+			}
+			s.note(fmt.Sprintf("%v; the server is as before, and %d clients are measured again", err, clients))
 			continue
 		}
 		if err != nil {
@@ -63,6 +79,9 @@ func (s *sweeper) measure(ctx context.Context, clients int) error {
 		repeat := s.worthRepeating(x)
 		if voids > 0 {
 			x.Invalid = append(x.Invalid, analyze.GateVoid)
+		}
+		if losses > 0 {
+			x.Invalid = append(x.Invalid, analyze.GateLost)
 		}
 		length = 0
 		switch {

@@ -71,13 +71,9 @@ func start(t testing.TB, bus bool, arguments func(port int) []string) *Server {
 		s.process = exec.Command(program, arguments(port)...)
 		s.process.Dir = t.TempDir()
 		s.process.Stdout, s.process.Stderr = s.output, s.output
-		if err := startProcess(s.process); err != nil {
+		if err := s.run(); err != nil {
 			t.Fatal(err)
 		}
-		go func() {
-			s.process.Wait()
-			close(s.gone)
-		}()
 		t.Cleanup(s.Kill)
 		if s.listens() {
 			return s
@@ -110,6 +106,34 @@ func (s *Server) listens() bool {
 func (s *Server) Kill() {
 	s.process.Process.Kill()
 	<-s.gone
+}
+
+// Restart ends the server at once and starts it anew at the same port.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	s.Kill()
+	old := s.process
+	s.process, s.gone = exec.Command(old.Path, old.Args[1:]...), make(chan struct{})
+	s.process.Dir, s.process.Stdout, s.process.Stderr = old.Dir, old.Stdout, old.Stderr
+	if err := s.run(); err != nil {
+		t.Fatal(err)
+	}
+	if !s.listens() {
+		t.Fatalf("redis-server does not start again:\n%s", s.output)
+	}
+}
+
+// run starts the process.
+func (s *Server) run() error {
+	if err := startProcess(s.process); err != nil {
+		return err
+	}
+	process, gone := s.process, s.gone
+	go func() {
+		process.Wait()
+		close(gone)
+	}()
+	return nil
 }
 
 // Client returns a client of the server that is closed with the test. The

@@ -30,6 +30,7 @@ var advice = map[string]string{
 	analyze.GateFork:         "Sweep with snapshots and rewrites off, or accept them as part of the load when production does the same all day.",
 	analyze.GateOtherClients: "Sweep a server that is not in use.",
 	analyze.GateHitRatio:     "Make sure that keys are there for the whole sweep and do not expire.",
+	analyze.GateLost:         "See what is between the generator and the server: a proxy, a firewall, a link that stalls.",
 	analyze.GateVoid:         "See why the agent was lost, and whether those that are left were the limit.",
 	analyze.GateUnsteady:     "Measure longer (--duration) and warm up longer (--warmup).",
 }

@@ -126,9 +126,12 @@ func share(total, i, n int) int {
 	return s
 }
 
-// allLost is the error of a job of which no connection is left.
+// ErrLost is wrapped by the error of a job of which no connection is left. The
+// server may be as before: a proxy or a firewall can do it.
+var ErrLost = errors.New("every connection was lost")
+
 func allLost(job Job, m *Measurement) error {
-	return fmt.Errorf("driving %d clients: every connection was lost: %s", job.Clients, m.FirstError())
+	return fmt.Errorf("driving %d clients: %w: %s", job.Clients, ErrLost, m.FirstError())
 }
 
 // closedText says why a connection ended.

@@ -170,7 +170,7 @@ func (w *Workload) Remove(ctx context.Context, db redis.UniversalClient) error {
 				}
 				if err := r.remove(ctx, keys); err != nil {
 					gone = true
-					failed = fmt.Errorf("removing our keys %s*: %w", w.spec.Prefix, err)
+					failed = fmt.Errorf("removing our keys: %w; they are left: redis-cli --scan --pattern '%s*' | xargs redis-cli del", err, w.spec.Prefix)
 				}
 			}
 		}
