@@ -1,3 +1,5 @@
+//go:build !nofleet
+
 package main
 
 import (
@@ -61,7 +63,8 @@ type fleetFlags struct {
 	wait   time.Duration
 }
 
-func (o *fleetFlags) add(f *pflag.FlagSet) {
+func (o *fleetFlags) add(groups *[]flagGroup) {
+	f := group(groups, "Fleet")
 	f.IntVar(&o.agents, "agents", 0, "have the load come from this many agents instead of this process; see poolsweep agent --help")
 	f.StringVar(&o.nats, "nats", "", "URL of the NATS server at which the agents are (default: one within this process)")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:4222", "where that one listens; others than loopback get TLS and a token")

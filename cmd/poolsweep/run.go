@@ -96,7 +96,7 @@ cluster for the hash tag of a node. Only keys of __key__ are removed afterwards.
 	f.BoolVar(&o.verify, "verify", false, "try the recommended pool afterwards, as poolsweep verify does; the test is then get unless -t says another")
 	f.IntVar(&p.Threads, "threads", 0, "event loops of the generator (default: what leaves the server its cores)")
 
-	o.fleet.add(group(&groups, "Fleet"))
+	o.fleet.add(&groups)
 	o.safety.add(group(&groups, "Safety"))
 	o.answer.add(group(&groups, "Answer"))
 
