@@ -36,12 +36,10 @@ func (b *base) check(job Job) error {
 
 func (b *base) newBook() *book { return newBook(len(b.work.Commands()), len(b.endpoints)) }
 
-// newShard returns an empty shard that writes into a book. follow makes its
-// sessions follow redirects.
-func (b *base) newShard(r *run, job Job, book *book, follow bool) *shard {
-	cluster := len(b.endpoints) > 1
+// newShard returns an empty shard that writes into a book.
+func (b *base) newShard(r *run, job Job, book *book) *shard {
 	sh := &shard{
-		run: r, cluster: cluster, keep: cluster && follow,
+		run: r, cluster: len(b.endpoints) > 1,
 		mixed:  len(b.work.Commands()) > 1,
 		ledger: ledger{book: book},
 		// What the window needs is allocated before it.

@@ -96,55 +96,57 @@ func TestClusterByNode(t *testing.T) {
 // are answered by the other node and count there, once.
 func TestSlotMovesInMidStep(t *testing.T) {
 	t.Parallel()
-	for _, mixed := range []bool{false, true} {
-		f := startCluster(t)
-		spec := specOf("set")
-		if mixed {
-			spec = mix(t, "set=3,incr=1")
-		}
-		spec.Keys.Space = 64
-		w := newWorkload(t, spec, thirds()...)
-		slot := workload.Slot(w.Key(0, "key", 17))
-		f.reset()
-		done := make(chan bool)
-		job := Job{Step: Step{20, 8}, Duration: 200 * time.Millisecond}
-		job.Begin = func() {
-			defer close(done)
-			f.BeginMigration(t, slot, 0, 1)
-			f.MoveKeys(t, slot, 0, 1)
-			eventually(t, "a request is sent with ASKING", func() bool { return f.stats[1].calls("asking") > 0 })
-			f.EndMigration(t, slot, 0, 1)
-			eventually(t, "a request is redirected with MOVED", func() bool { return f.stats[0].errors("MOVED") > 0 })
-		}
-		job.End = func() { <-done } // the load goes on until then
-		m := mustRun(t, loops(t, 2, w, f.addrs...), job)
-		clean(t, m)
-		if want := f.stats[0].errors("MOVED") + f.stats[0].errors("ASK"); m.Redirects != want || want == 0 {
-			t.Errorf("%d redirects followed, the node redirected %d", m.Redirects, want)
-		}
-		calls := sum(f.stats, func(s stat) int64 { return s.calls("set") + s.calls("incr") })
-		if calls != m.Sent {
-			t.Errorf("%d requests sent, the nodes executed %d", m.Sent, calls)
-		}
-		// Sources learn: after the move no more than those in flight go astray.
-		if moved := f.stats[0].errors("MOVED"); moved > int64(job.InFlight()) {
-			t.Errorf("%d requests were redirected with MOVED, want at most the %d in flight", moved, job.InFlight())
-		}
+	for _, tt := range []struct{ driver, commands string }{
+		{"event loops", "set=1"},
+		{"event loops", "set=3,incr=1"},
+		{"goroutines", "set=3,incr=1"},
+		{"per request", "set=3,incr=1"},
+	} {
+		t.Run(tt.driver+" "+tt.commands, func(t *testing.T) {
+			f := startCluster(t)
+			spec := mix(t, tt.commands)
+			spec.Keys.Space = 64
+			w := newWorkload(t, spec, thirds()...)
+			slotMoves(t, f, everyDriver(t, w, f.addrs...)[tt.driver], workload.Slot(w.Key(0, "key", 17)))
+		})
 	}
 }
 
-// A transport that follows no redirects counts them as errors, of one request
-// in flight each.
-func TestConnsCountRedirects(t *testing.T) {
-	f := startCluster(t)
-	spec := specOf("set")
-	spec.Keys.Space = 64
-	w := newWorkload(t, spec, thirds()...)
-	f.Migrate(t, workload.Slot(w.Key(0, "key", 17)), 0, 1)
-	m := mustRun(t, conns(t, false, w, endpointsAt(f.addrs...)...), Job{Step: Step{6, 1}, Requests: 5000})
-	conserved(t, m)
-	if n := m.Errors["MOVED"].Count; n == 0 || n != m.Failed || n > 6 {
-		t.Errorf("%d failed with MOVED, %d at all; want one or a few, and no others", n, m.Failed)
+// everyDriver returns a driver of each kind, by name.
+func everyDriver(t *testing.T, w *workload.Workload, addrs ...string) map[string]Driver {
+	return map[string]Driver{
+		"event loops": loops(t, 2, w, addrs...),
+		"goroutines":  conns(t, false, w, endpointsAt(addrs...)...),
+		"per request": conns(t, true, w, endpointsAt(addrs...)...),
+	}
+}
+
+func slotMoves(t *testing.T, f fixture, d Driver, slot int) {
+	const from, to = 0, 1
+	f.reset()
+	done := make(chan bool)
+	job := Job{Step: Step{20, 8}, Duration: 200 * time.Millisecond}
+	job.Begin = func() {
+		defer close(done)
+		f.BeginMigration(t, slot, from, to)
+		f.MoveKeys(t, slot, from, to)
+		eventually(t, "a request is sent with ASKING", func() bool { return f.stats[to].calls("asking") > 0 })
+		f.EndMigration(t, slot, from, to)
+		eventually(t, "a request is redirected with MOVED", func() bool { return f.stats[from].errors("MOVED") > 0 })
+	}
+	job.End = func() { <-done } // the load goes on until then
+	m := mustRun(t, d, job)
+	clean(t, m)
+	if want := sum(f.stats, func(s stat) int64 { return s.errors("MOVED") + s.errors("ASK") }); m.Redirects != want || want == 0 {
+		t.Errorf("%d redirects followed, the nodes redirected %d", m.Redirects, want)
+	}
+	calls := sum(f.stats, func(s stat) int64 { return s.calls("set") + s.calls("incr") })
+	if calls != m.Sent {
+		t.Errorf("%d requests sent, the nodes executed %d", m.Sent, calls)
+	}
+	// Sources learn: after the move no more than those in flight go astray.
+	if moved := f.stats[from].errors("MOVED"); moved > int64(job.InFlight()) {
+		t.Errorf("%d requests were redirected with MOVED, want at most the %d in flight", moved, job.InFlight())
 	}
 }
 
@@ -241,6 +243,18 @@ func TestRedirects(t *testing.T) {
 					if got := m.Nodes[i].Requests; want >= 0 && got != want {
 						t.Errorf("node %d answered %d, want %d", i, got, want)
 					}
+				}
+			}
+			// Goroutines share the quota as they come.
+			for name, d := range everyDriver(t, newWorkload(t, specOf("set"), halves()...), addrs[:]...) {
+				m := mustRun(t, d, Job{Step: Step{n / 5, 5}, Requests: n})
+				conserved(t, m)
+				answered := m.Nodes[0].Requests + m.Nodes[1].Requests
+				if m.Lost > 0 || answered+m.Failed != n || m.Latency.Count() != n {
+					t.Errorf("%s: %d lost, %d answered, %d failed, %d latencies; want %d of each", name, m.Lost, answered, m.Failed, m.Latency.Count(), n)
+				}
+				if (m.Failed > 0) != (tt.failed > 0) || (m.Redirects > 0) != (tt.redirects > 0) || m.Nodes[0].Requests > max(0, tt.first) {
+					t.Errorf("%s: %d failed, %d redirects, the first node answered %d; want as with one event loop", name, m.Failed, m.Redirects, m.Nodes[0].Requests)
 				}
 			}
 		})

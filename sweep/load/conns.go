@@ -17,10 +17,6 @@ import (
 // Conns is a Driver with a goroutine a connection, for connections of any kind
 // (TLS), and for a new connection for each batch. It costs more CPU a request
 // than EventLoops.
-//
-// It does not follow redirects, for which each connection would need others
-// beside it: a redirected request fails with the class MOVED or ASK, and later
-// requests of that connection go to other slots.
 type Conns struct {
 	base
 	perRequest bool
@@ -55,7 +51,7 @@ func (d *Conns) Run(ctx context.Context, job Job) (*Measurement, error) {
 	c := &connCrew{run: newRun(job), giveUp: cancel}
 	shared := d.newBook()
 	for i := range job.Clients {
-		c.conns = append(c.conns, d.newConn(c.run, job, shared, i%len(d.endpoints), origin))
+		c.conns = append(c.conns, d.newConn(dialing, c.run, job, shared, i%len(d.endpoints), origin))
 	}
 	defer c.disconnect()
 	if err := d.connect(ctx, c); err != nil {
@@ -102,6 +98,7 @@ type clientConn struct {
 	origin   time.Time
 	in       []byte       // what is read
 	answered atomic.Int64 // batches
+	detours  []*detour    // to the other nodes of a cluster
 
 	mu        sync.Mutex // taken to change nc, not to use it
 	nc        net.Conn   // nil: none is open
@@ -115,16 +112,20 @@ const (
 	maxRead = 64 << 10
 )
 
-func (d *Conns) newConn(r *run, job Job, b *book, endpoint int, origin time.Time) *clientConn {
-	sh := d.newShard(r, job, b, false)
+func (d *Conns) newConn(ctx context.Context, r *run, job Job, b *book, endpoint int, origin time.Time) *clientConn {
+	sh := d.newShard(r, job, b)
 	sh.held = make([]entry, 0, entriesHeld)
 	sh.active = 1
-	return &clientConn{
+	c := &clientConn{
 		session: &session{shard: sh, node: d.newNode(endpoint)},
 		dial:    d.endpoints[endpoint].Dial,
 		origin:  origin,
 		in:      make([]byte, minRead),
 	}
+	if sh.cluster {
+		c.addDetours(ctx, d.endpoints)
+	}
+	return c
 }
 
 func (c *clientConn) now() time.Duration { return time.Since(c.origin) }
@@ -158,17 +159,18 @@ func (c *clientConn) exchange(b []byte) (time.Duration, error) {
 	if _, err := c.nc.Write(b); err != nil {
 		return 0, c.broken(err)
 	}
-	for {
+	now := c.start
+	for c.open > 0 {
+		if c.due == 0 && len(c.guests) == 0 {
+			now = c.takeDetours()
+			continue
+		}
 		n, err := c.nc.Read(c.in)
-		now := c.now()
+		now = c.now()
 		if n > 0 {
-			answered, err := c.receive(now, c.in[:n])
-			if err != nil {
+			if _, err := c.receive(now, c.in[:n]); err != nil {
 				c.shard.fail(protocolError, err.Error())
 				return now, err
-			}
-			if answered {
-				return now, nil
 			}
 		}
 		if err != nil {
@@ -176,6 +178,7 @@ func (c *clientConn) exchange(b []byte) (time.Duration, error) {
 		}
 		c.in = grown(c.in, n)
 	}
+	return now, nil
 }
 
 // grown returns the buffer for the next reading after one of n bytes.
@@ -245,22 +248,28 @@ func (c *clientConn) connect(ctx context.Context) error {
 }
 
 // keep takes over a connection.
-func (c *clientConn) keep(nc net.Conn) {
+func (c *clientConn) keep(nc net.Conn) { c.hold(&c.nc, nc) }
+
+// hold makes a connection of the client's what at points to.
+func (c *clientConn) hold(at *net.Conn, nc net.Conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.abandoned {
-		_ = nc.SetDeadline(time.Unix(1, 0))
+		_ = nc.SetDeadline(longPast)
 	}
-	c.nc = nc
+	*at = nc
 }
 
-// hangUp closes the connection, if there is one.
+// longPast is the deadline of what is abandoned.
+var longPast = time.Unix(1, 0)
+
+// hangUp closes the connections that are open.
 func (c *clientConn) hangUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.nc != nil {
-		reset(c.nc)
-		c.nc = nil
+	for _, at := range c.standing() {
+		reset(*at)
+		*at = nil
 	}
 }
 
@@ -269,9 +278,22 @@ func (c *clientConn) abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.abandoned = true
-	if c.nc != nil {
-		_ = c.nc.SetDeadline(time.Unix(1, 0)) // long past
+	for _, at := range c.standing() {
+		_ = (*at).SetDeadline(longPast)
 	}
+}
+
+// standing returns where the connections are that are open.
+func (c *clientConn) standing() (all []*net.Conn) {
+	if c.nc != nil {
+		all = append(all, &c.nc)
+	}
+	for _, d := range c.detours {
+		if d.nc != nil {
+			all = append(all, &d.nc)
+		}
+	}
+	return all
 }
 
 // connCrew is the crew of a job of Conns.

@@ -274,7 +274,7 @@ func (d *EventLoops) prepare(run *run, job Job, loops []*loop, origin time.Time)
 	for i, l := range loops {
 		l.origin, l.told = origin, false
 		l.idle = make(chan struct{})
-		l.shard = d.newShard(run, job, d.newBook(), true)
+		l.shard = d.newShard(run, job, d.newBook())
 		for e := range d.endpoints {
 			n := d.newNode(e)
 			// Connection c goes to endpoint c mod M and to loop c/M mod L.

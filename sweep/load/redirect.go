@@ -86,7 +86,7 @@ func (s *session) redirect(now time.Duration, g guest) bool {
 	if !r.ask {
 		s.node.source.Moved(r.slot)
 	}
-	if g.hops++; !sh.keep || g.hops > maxRedirects {
+	if g.hops++; g.hops > maxRedirects {
 		return false
 	}
 	addr := r.addr(s.node.addr)

@@ -81,8 +81,7 @@ func (r *run) take(n int) int {
 type shard struct {
 	run        *run
 	nodes      []*node
-	cluster    bool          // nodes redirect
-	keep       bool          // redirects are followed: sessions keep their batches
+	cluster    bool          // nodes redirect: sessions keep their batches
 	mixed      bool          // there are several commands
 	begin, end time.Duration // the window; end is 0 when a quota ends it
 	batch      []byte        // the bytes of the batch being sent
@@ -122,7 +121,7 @@ func (s *session) next(now time.Duration) []byte {
 func (s *session) fill(now, from time.Duration, n int) []byte {
 	sh := s.shard
 	batch := &sh.batch
-	if sh.keep {
+	if sh.cluster {
 		batch = &s.batch
 	}
 	*batch = s.node.source.Append((*batch)[:0], n)
