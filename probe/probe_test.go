@@ -52,13 +52,13 @@ func TestPassword(t *testing.T) {
 		}
 		return path
 	}
-	if s, err := PasswordFromFile(file("a b\r\nsecond")); err != nil || s.Reveal() != "a b" {
+	if s, err := SecretFromFile("the password", file("a b\r\nsecond")); err != nil || s.Reveal() != "a b" {
 		t.Errorf("from a file: %q, %v", s.Reveal(), err)
 	}
-	if _, err := PasswordFromFile(file("\n")); err == nil {
+	if _, err := SecretFromFile("the password", file("\n")); err == nil {
 		t.Error("an empty first line is taken as a password")
 	}
-	if _, err := PasswordFromFile(filepath.Join(dir, "none")); err == nil {
+	if _, err := SecretFromFile("the password", filepath.Join(dir, "none")); err == nil {
 		t.Error("a missing file is no error")
 	}
 }

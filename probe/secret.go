@@ -35,16 +35,17 @@ func PasswordFromEnvironment() Secret {
 	return s
 }
 
-// PasswordFromFile returns the first line of a file.
-func PasswordFromFile(path string) (Secret, error) {
+// SecretFromFile returns the first line of a file. What the secret is, "the
+// password" say, is for the error.
+func SecretFromFile(what, path string) (Secret, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return Secret{}, fmt.Errorf("reading the password: %w", err)
+		return Secret{}, fmt.Errorf("reading %s: %w", what, err)
 	}
 	line, _, _ := strings.Cut(string(b), "\n")
 	line = strings.TrimSuffix(line, "\r")
 	if line == "" {
-		return Secret{}, fmt.Errorf("reading the password: the first line of %s is empty", path)
+		return Secret{}, fmt.Errorf("reading %s: the first line of %s is empty", what, path)
 	}
 	return NewSecret(line), nil
 }

@@ -84,7 +84,7 @@ func (o *agentOptions) run(c *cobra.Command) error {
 		a.TLS = &o.tls
 	}
 	if o.passwordFile != "" {
-		if a.Password, err = probe.PasswordFromFile(o.passwordFile); err != nil {
+		if a.Password, err = probe.SecretFromFile("the password", o.passwordFile); err != nil {
 			return err
 		}
 	}

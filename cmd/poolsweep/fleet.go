@@ -38,7 +38,7 @@ func (l *linkFlags) link(url string) (fleet.Link, error) {
 	out.Token = tokenFromEnvironment()
 	if l.tokenFile != "" {
 		var err error
-		if out.Token, err = probe.PasswordFromFile(l.tokenFile); err != nil {
+		if out.Token, err = probe.SecretFromFile("the token", l.tokenFile); err != nil {
 			return out, err
 		}
 	}

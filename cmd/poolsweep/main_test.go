@@ -94,6 +94,7 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Defer(func() { s.Close() })
 	ts.Setenv("ADDR", s.Target.Addr())
+	ts.Setenv("PORT", strconv.Itoa(s.Target.Port))
 	ts.Setenv("URL", s.Target.String())
 	ts.Setenv("PASSWORD", s.Target.Password.Reveal())
 }
@@ -171,6 +172,7 @@ func startTLS(t *testing.T, ts *testscript.TestScript, neg bool, args []string) 
 	c := redistest.NewCertificates(tb)
 	s := redistest.StartTLS(tb, c, c.Server)
 	ts.Setenv("URL", "rediss://"+s.Addr)
+	ts.Setenv("PORT", strconv.Itoa(s.Port))
 	for name, value := range map[string]string{"CA": c.CA, "OTHER_CA": c.OtherCA, "CERT": c.Client.Cert, "KEY": c.Client.Key} {
 		ts.Setenv(name, value)
 	}

@@ -86,7 +86,11 @@ func printPlan(ctx context.Context, out io.Writer, server *probe.Server, p sweep
 	}
 	fmt.Fprintf(out, "server      %s, %s\n", server.Target, server.Identity.Title())
 	fmt.Fprintf(out, "workloads   %s; pipeline depths %v\n", strings.Join(names, ", "), p.Depths)
-	fmt.Fprintf(out, "clients     %v, and what the analysis asks for up to %d\n", p.Clients, p.MaxClients)
+	more := fmt.Sprintf(", and what the analysis asks for up to %d", p.MaxClients)
+	if p.Fixed {
+		more = ", and no others"
+	}
+	fmt.Fprintf(out, "clients     %v%s\n", p.Clients, more)
 	fmt.Fprintf(out, "slices      %d, of %v each after a warm-up of %v: %v at least\n",
 		c.Slices, p.Duration/time.Duration(p.Slices), p.Warmup, c.Time.Round(time.Second))
 	fmt.Fprintf(out, "connections %d opened in all, %d at a time\n", c.Connections, c.AtOnce)
@@ -94,7 +98,7 @@ func printPlan(ctx context.Context, out io.Writer, server *probe.Server, p sweep
 	if c.Exact {
 		bound = "in all, warm-ups apart"
 	}
-	fmt.Fprintf(out, "requests    %.1f million, %.0f MB to the server, %s\n", float64(c.Requests)/1e6, float64(c.Bytes)/1e6, bound)
+	fmt.Fprintf(out, "requests    %.3g million, %.3g MB to the server, %s\n", float64(c.Requests)/1e6, float64(c.Bytes)/1e6, bound)
 	if r := p.Rates; len(r.Offered) > 0 {
 		fmt.Fprintf(out, "rates       %d besides, in an open loop, each in %d trials of %v at least\n", len(r.Offered), p.Trials, p.Duration)
 	}

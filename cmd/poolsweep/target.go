@@ -110,7 +110,7 @@ func (t *targetFlags) addTransport(out *probe.Target) error {
 		return nil
 	}
 	var err error
-	out.Sentinel.Password, err = probe.PasswordFromFile(t.sentinelPasswordFile)
+	out.Sentinel.Password, err = probe.SecretFromFile("the password of the sentinels", t.sentinelPasswordFile)
 	return err
 }
 
@@ -125,7 +125,7 @@ func (t *targetFlags) addPassword(out *probe.Target) error {
 		fmt.Fprintln(os.Stderr, "poolsweep: warning: a password in the command line is kept in the shell's history; use REDISCLI_AUTH or --password-file")
 		out.Password = probe.NewSecret(t.password)
 	case t.passwordFile != "":
-		s, err := probe.PasswordFromFile(t.passwordFile)
+		s, err := probe.SecretFromFile("the password", t.passwordFile)
 		if err != nil {
 			return err
 		}
