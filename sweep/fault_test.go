@@ -62,11 +62,12 @@ func TestFaults(t *testing.T) {
 		{name: "READONLY", inject: func(b *bench) { b.do("REPLICAOF", "127.0.0.1", 1) }, want: "READONLY", left: true},
 		{name: "NOREPLICAS", inject: func(b *bench) { b.do("CONFIG", "SET", "min-replicas-to-write", 1) }, want: "NOREPLICAS", left: true},
 		{name: "NOPERM", inject: func(b *bench) { b.do("ACL", "SETUSER", "default", "-set") }, want: "NOPERM"},
+		{name: "LOADING", inject: reload},
 		{name: "MISCONF", inject: failSave, want: "MISCONF", left: true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.Start(t)
+			server := redistest.Start(t, "--enable-debug-command", "yes", "--loading-process-events-interval-bytes", "1024")
 			proxy, err := faultproxy.Start(server.Addr)
 			if err != nil {
 				t.Fatal(err)
@@ -117,6 +118,12 @@ func (b *bench) inject(fault func(*bench)) {
 
 // setCalls is a script that returns how many SET the server has processed.
 const setCalls = `return tonumber(string.match(redis.call('INFO', 'commandstats'), 'cmdstat_set:calls=(%d+)') or 0)`
+
+// reload makes the server load its keys from the disk, 5 ms each.
+func reload(b *bench) {
+	b.do("CONFIG", "SET", "key-load-delay", 5_000)
+	go b.client.Do(context.Background(), "DEBUG", "RELOAD") // answers when it is done
+}
 
 // failSave makes the last snapshot one that failed, so that the server takes no
 // more writes.

@@ -51,3 +51,31 @@ func scriptLines(t *testing.T) (all []string) {
 	}
 	return all
 }
+
+// Each example of each help can be pasted: its command exists, takes these
+// arguments and has these flags.
+func TestExamplesParse(t *testing.T) {
+	count := 0
+	for _, of := range append(root().Commands(), root()) {
+		for _, line := range strings.FieldsFunc(of.Example, func(r rune) bool { return r == '\n' || r == '>' || r == '&' }) {
+			_, line, ok := strings.Cut(line, "poolsweep ")
+			if !ok {
+				continue
+			}
+			count++
+			c, args, err := root().Find(strings.Fields(strings.ReplaceAll(line, "'", "")))
+			if err == nil {
+				err = c.ParseFlags(args)
+			}
+			if err == nil {
+				err = c.ValidateArgs(c.Flags().Args())
+			}
+			if err != nil || !c.Runnable() {
+				t.Errorf("%s: poolsweep %s: %v", of.Name(), line, err)
+			}
+		}
+	}
+	if count < 20 {
+		t.Errorf("%d examples, want 20 or more", count)
+	}
+}
