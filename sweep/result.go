@@ -29,6 +29,8 @@ type Header struct {
 
 	Target   string         `json:"target"`             // URL without a password
 	Embedded string         `json:"embedded,omitempty"` // program, when the server was the run's own
+	RESP3    bool           `json:"resp3,omitempty"`    // what the connections of the load speak
+	Tracking bool           `json:"tracking,omitempty"` // and that they asked for client-side caching
 	Server   probe.Identity `json:"server"`
 	Host     Host           `json:"host"`
 	Plan     Plan           `json:"plan"`

@@ -128,6 +128,7 @@ func (c Config) resolve(ctx context.Context, prefix string) error {
 func (c Config) header(limit limit) Header {
 	h := c.Header
 	h.Schema, h.Target, h.Server, h.Plan = Schema, c.Server.Target.String(), c.Server.Identity, c.Plan
+	h.RESP3, h.Tracking = c.Server.Target.RESP3, c.Server.Target.Tracking
 	h.Host, h.Limit, h.Clients = thisHost(), limit.name, limit.clients
 	h.Prefix = workload.NewPrefix()
 	return h

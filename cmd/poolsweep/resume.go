@@ -85,6 +85,8 @@ func sayDifferences(h sweep.Header, s *probe.Server) {
 	say("the target", h.Target, s.Target.String())
 	say("the server", h.Server.Title(), s.Identity.Title())
 	say("appendonly", h.Server.AppendOnly, s.Identity.AppendOnly)
+	say("RESP3", fmt.Sprint(h.RESP3), fmt.Sprint(s.Target.RESP3))
+	say("client tracking", fmt.Sprint(h.Tracking), fmt.Sprint(s.Target.Tracking))
 	say("its process", h.Server.RunID, s.Identity.RunID)
 }
 

@@ -31,6 +31,10 @@ func markdown(w io.Writer, d *Document) error {
 			p.printf("\n")
 		}
 		p.markdownAnalysis(a)
+		if i < len(d.Nodes) && len(d.Nodes[i]) > 0 {
+			p.printf("\nBy node, each with its own clients\n")
+			markdownGrid(p, nodeColumns, d.Nodes[i], nodeMark)
+		}
 		p.markdownOffered(d, d.rates(a))
 		if d.Client != "" && a.Recommendation.Pool > 0 {
 			p.markdownSettings(d.Client, a.Recommendation)

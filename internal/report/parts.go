@@ -112,10 +112,13 @@ func (p *printer) nodes(nodes []*analyze.Analysis) {
 		return
 	}
 	p.printf("\nBy node, each with its own clients\n")
-	grid(p, nodeColumns, nodes, func(a *analyze.Analysis) string {
-		if a.Answer {
-			return ""
-		}
-		return "(" + a.Reason + ")"
-	})
+	grid(p, nodeColumns, nodes, nodeMark)
+}
+
+// nodeMark says why a node has no knee.
+func nodeMark(a *analyze.Analysis) string {
+	if a.Answer {
+		return ""
+	}
+	return "(" + a.Reason + ")"
 }

@@ -31,6 +31,12 @@ func repeatCommand(h *sweep.Header) (command string, missing []string) {
 	sent, custom, untold := workloadArgs(h.Plan.Workloads)
 	args = append(args, sent...)
 	args = append(args, planArgs(h.Plan)...)
+	if h.RESP3 {
+		args = append(args, "-3")
+	}
+	if h.Tracking {
+		args = append(args, "--enable-tracking")
+	}
 	if len(custom) > 0 {
 		args = append(append(args, "--"), custom...)
 	}
@@ -204,6 +210,17 @@ func planArgs(p sweep.Plan) []string {
 			args = append(args, "--arrivals", string(r.Arrivals))
 		}
 	}
+	if p.Vary.Setting != "" {
+		args = append(args, "--vary", p.Vary.Setting+"="+strings.Join(p.Vary.Values, ","))
+	}
+	share := func(flag string, value float64, unit string) {
+		if value > 0 {
+			args = append(args, flag, strconv.FormatFloat(value, 'g', 9, 64)+unit)
+		}
+	}
+	share("--max-rate", p.Guards.MaxRate, "")
+	share("--max-server-cpu", 100*p.Guards.MaxServerCPU, "%")
+	length("--max-p99", p.Guards.MaxP99, 0)
 	number("-I", int64(p.Idle), 0)
 	if p.PerRequest {
 		args = append(args, "-k", "0")

@@ -44,6 +44,11 @@ func TestRepeatCommand(t *testing.T) {
 				Offered: []arrivals.Rate{{Share: .2}, {Share: .2 + 2*.2}, {QPS: 20000}}, SLOP99: 2 * time.Millisecond, Arrivals: arrivals.Constant,
 			}
 		}, "poolsweep run redis://127.0.0.1:6379 -t set,get --rate 20%,60%,20000 --slo-p99 2ms --arrivals constant --threads 1"},
+		{"guards and settings", func(h *sweep.Header) {
+			h.Plan.Guards = sweep.Guards{MaxRate: 20000, MaxServerCPU: .8, MaxP99: 5 * time.Millisecond}
+			h.Plan.Vary = sweep.Vary{Setting: "appendonly", Values: []string{"no", "yes"}}
+			h.RESP3, h.Tracking = true, true
+		}, "poolsweep run redis://127.0.0.1:6379 -t set,get --vary appendonly=no,yes --max-rate 20000 --max-server-cpu 80% --max-p99 5ms --threads 1 -3 --enable-tracking"},
 		{"keys and values", func(h *sweep.Header) {
 			for i := range h.Plan.Workloads {
 				w := &h.Plan.Workloads[i]
