@@ -270,6 +270,9 @@ func (o *runOptions) readPlan(c *cobra.Command, command []string) error {
 		return errors.New("-P: auto is for -c; give a list or a range")
 	}
 	p.Depths = depths.Values
+	if n := len(p.Workloads) * len(p.Depths) * max(1, len(p.Vary.Values)); n > 1 && o.answer.output.format == "hgrm" {
+		return fmt.Errorf("--format hgrm holds one distribution, and these are %d sweeps; take hlog, or analyze --format hgrm --test afterwards", n)
+	}
 	check := *p
 	if check.Threads == 0 { // chosen when the server is known
 		check.Threads = 1
@@ -322,7 +325,13 @@ func (o *runOptions) chooseThreads(id probe.Identity) {
 	}
 	taken := 1
 	if id.Local {
-		taken = max(1, id.IOThreads)
+		servers := 0 // of a cluster those that are here
+		for _, n := range id.Nodes {
+			if n.Local {
+				servers++
+			}
+		}
+		taken = max(1, servers) * max(1, id.IOThreads)
 	}
 	o.plan.Threads = max(1, runtime.NumCPU()-taken)
 }
