@@ -253,3 +253,22 @@ func BenchmarkAnalyze(b *testing.B) {
 		Analyze(c, Options{})
 	}
 }
+
+// BenchmarkThousandSteps is the largest result there may be: a thousand steps
+// of nine trials. It is to take less than a second.
+func BenchmarkThousandSteps(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	c := Curve{Test: "GET", Depth: 1}
+	for n := 1; n <= 1000; n++ {
+		p := Point{Clients: n}
+		for range 9 {
+			x := 1000 * float64(min(n, 300)) * (1 + .03*rng.NormFloat64())
+			p.Trials = append(p.Trials, Trial{QPS: x, Load: UnknownLoad()})
+		}
+		c.Points = append(c.Points, p)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		Analyze(c, Options{})
+	}
+}

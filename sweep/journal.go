@@ -29,9 +29,11 @@ type record struct {
 
 // A Journal writes a result file line by line. Each line is on the disk
 // before the next slice begins, so that whatever ends the run, what it has
-// measured is kept. A nil *Journal writes nothing.
+// measured is kept. A nil *Journal writes nothing, and one that has failed
+// writes nothing more, so that its last whole line remains the last.
 type Journal struct {
-	file *os.File
+	file   *os.File
+	failed bool
 }
 
 // Create creates a result file. It fails if there is one of that name.
@@ -43,7 +45,7 @@ func Create(path string) (*Journal, error) {
 	if err != nil {
 		return nil, fmt.Errorf("creating the result file: %w", err)
 	}
-	return &Journal{f}, nil
+	return &Journal{file: f}, nil
 }
 
 // CreateDated creates a result file in the current folder, named after the
@@ -62,7 +64,7 @@ func CreateDated(now time.Time) (*Journal, error) {
 		if err != nil {
 			return nil, fmt.Errorf("creating the result file: %w; give another place with -o", err)
 		}
-		return &Journal{f}, nil
+		return &Journal{file: f}, nil
 	}
 }
 
@@ -83,7 +85,7 @@ func Continue(path string) (*Journal, *Result, error) {
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("continuing the result file %s: %w", path, err), f.Close())
 	}
-	return &Journal{f}, res, nil
+	return &Journal{file: f}, res, nil
 }
 
 // readWhole reads a result file and returns where its last whole line ends.
@@ -128,18 +130,22 @@ func (j *Journal) rateTrial(t RateTrial) error { return j.write(record{RateTrial
 func (j *Journal) Analyses(a []*analyze.Analysis) error { return j.write(record{Analyses: a}) }
 
 func (j *Journal) write(r record) error {
-	if j == nil {
+	if j == nil || j.failed {
 		return nil
 	}
 	line, err := json.Marshal(r)
-	if err == nil {
-		_, err = j.file.Write(append(line, '\n'))
-	}
-	if err == nil {
-		err = j.file.Sync()
-	}
 	if err != nil {
 		return fmt.Errorf("writing the result file: %w", err)
+	}
+	n, err := j.file.Write(append(line, '\n'))
+	if err == nil {
+		err = j.file.Sync()
+	} else if end, seeking := j.file.Seek(0, io.SeekCurrent); seeking == nil {
+		_ = j.file.Truncate(end - int64(n)) // half a line, where the disk is full
+	}
+	if err != nil {
+		j.failed = true
+		return fmt.Errorf("writing the result file: %w; what was measured before is in it", err)
 	}
 	return nil
 }

@@ -2,10 +2,12 @@ package sweep
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -171,4 +173,20 @@ func FuzzRead(f *testing.F) {
 			analyze.Analyze(c, analyze.Options{}).Sentences()
 		}
 	})
+}
+
+// A disk that is full is reported once, and nothing is written after it.
+func TestJournalOfAFullDisk(t *testing.T) {
+	f, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	j := &Journal{file: f}
+	defer j.Close()
+	if err := j.header(Header{Schema: Schema}); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("got error %v, want a full disk", err)
+	}
+	if err := j.Analyses(nil); err != nil {
+		t.Errorf("again: got error %v, want none", err)
+	}
 }
