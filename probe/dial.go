@@ -64,7 +64,7 @@ func (t Target) dial(ctx context.Context, commands ...string) (net.Conn, error) 
 
 // transport opens the connection without a word of RESP.
 func (t Target) transport(ctx context.Context) (net.Conn, error) {
-	d := net.Dialer{Timeout: replyTimeout}
+	d := net.Dialer{Timeout: replyTimeout, LocalAddr: t.Sources.local()}
 	c, err := d.DialContext(ctx, t.Network, t.Addr())
 	if err != nil || t.TLS == nil {
 		return c, err

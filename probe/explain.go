@@ -34,7 +34,7 @@ func (t Target) explain(ctx context.Context, err error) error {
 	case errors.Is(err, syscall.EMFILE):
 		return fmt.Errorf("%s: too many open files; raise the limit (ulimit -n) or sweep to fewer clients", what)
 	case errors.Is(err, syscall.EADDRNOTAVAIL):
-		return fmt.Errorf("%s: no local port is left; sweep to fewer clients", what)
+		return fmt.Errorf("%s: no local port is left, or no such address here; sweep to fewer clients, or from more addresses with --source", what)
 	}
 	if t.TLS != nil {
 		if text := t.TLS.explain(err, t.Host); text != "" {

@@ -21,6 +21,8 @@ type Target struct {
 
 	TLS *TLS // nil: no TLS
 
+	Sources *Sources // nil: the system chooses where connections come from
+
 	// RESP3 has the connections of Dial switch to version 3 of the protocol
 	// with HELLO, which servers know since Redis 6.0.
 	RESP3 bool
@@ -54,6 +56,8 @@ const (
 // its certificates.
 func (t Target) Check() error {
 	switch {
+	case t.Sources != nil && t.Network == "unix":
+		return errors.New("target: a unix socket has no addresses to connect from")
 	case t.DB < 0:
 		return fmt.Errorf("target: database %d is negative", t.DB)
 	case t.Sentinel != nil:

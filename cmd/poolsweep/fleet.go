@@ -135,6 +135,8 @@ func (o *fleetFlags) check(f *pflag.FlagSet) error {
 		return errors.New("give --nats or --listen, not both")
 	case o.agents > 0 && f.Changed("embedded"):
 		return errors.New("give --embedded or --agents, not both: the password of an embedded server is known to nobody else")
+	case o.agents > 0 && f.Changed("source"):
+		return errors.New("--source is for connections of this process; agents have their own addresses")
 	case o.nats == "":
 		return nil
 	}

@@ -150,7 +150,7 @@ func (o *runOptions) run(c *cobra.Command, args []string) (err error) {
 			return err
 		}
 		defer e.Close()
-		e.Target.RESP3, e.Target.Tracking = target.RESP3, target.Tracking
+		e.Target.RESP3, e.Target.Tracking, e.Target.Sources = target.RESP3, target.Tracking, target.Sources
 		target, header.Embedded = e.Target, e.Program
 	}
 	server, err := probe.Connect(ctx, target)

@@ -17,7 +17,7 @@ type targetFlags struct {
 	embedded                                   bool
 
 	tls                                bool
-	cacert, cert, key, sni             string
+	cacert, cert, key, sni, source     string
 	insecure                           bool
 	resp3, tracking                    bool
 	sentinelUser, sentinelPasswordFile string
@@ -41,6 +41,7 @@ func (t *targetFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&t.tracking, "enable-tracking", false, "turn client tracking on for the connections of the load")
 	f.StringVar(&t.sentinelUser, "sentinel-user", "", "ACL user on the sentinels of a redis+sentinel URL")
 	f.StringVar(&t.sentinelPasswordFile, "sentinel-password-file", "", "file with the sentinels' password in its first line")
+	f.StringVar(&t.source, "source", "", "addresses of this machine to connect from in turn, where one has too few ports")
 	f.BoolVar(&t.embedded, "embedded", false, "start a throwaway server for this run and sweep that")
 }
 
@@ -86,6 +87,12 @@ func (t *targetFlags) target(f *pflag.FlagSet, url string) (probe.Target, error)
 // addTransport takes how to speak to the server, and to the sentinels.
 func (t *targetFlags) addTransport(out *probe.Target) error {
 	out.RESP3, out.Tracking = t.resp3, t.tracking
+	if t.source != "" {
+		var err error
+		if out.Sources, err = probe.ParseSources(t.source); err != nil {
+			return usage(fmt.Errorf("--source: %w", err))
+		}
+	}
 	details := probe.TLS{CACert: t.cacert, Cert: t.cert, Key: t.key, SNI: t.sni, Insecure: t.insecure}
 	switch {
 	case t.tls && out.TLS == nil:
