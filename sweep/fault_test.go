@@ -62,6 +62,14 @@ func TestFaults(t *testing.T) {
 		{name: "READONLY", inject: func(b *bench) { b.do("REPLICAOF", "127.0.0.1", 1) }, want: "READONLY", left: true},
 		{name: "NOREPLICAS", inject: func(b *bench) { b.do("CONFIG", "SET", "min-replicas-to-write", 1) }, want: "NOREPLICAS", left: true},
 		{name: "NOPERM", inject: func(b *bench) { b.do("ACL", "SETUSER", "default", "-set") }, want: "NOPERM"},
+		{name: "NOAUTH", inject: func(b *bench) {
+			b.do("CONFIG", "SET", "requirepass", "s3cret")
+			b.do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+		}, want: "NOAUTH", left: true},
+		{name: "maxclients", inject: func(b *bench) {
+			b.do("CONFIG", "SET", "maxclients", 1)
+			b.do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+		}, want: "maxclients", left: true},
 		{name: "LOADING", inject: reload},
 		{name: "MISCONF", inject: failSave, want: "MISCONF", left: true},
 	} {
