@@ -3,9 +3,12 @@ package sweep
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -188,5 +191,54 @@ func TestJournalOfAFullDisk(t *testing.T) {
 	}
 	if err := j.Analyses(nil); err != nil {
 		t.Errorf("again: got error %v, want none", err)
+	}
+}
+
+var corruptions = flag.Int("corruptions", 2000, "damaged files that TestReadCorrupted reads")
+
+// Wherever a result file is damaged, what stands before that line is read, and
+// nothing panics.
+func TestReadCorrupted(t *testing.T) {
+	_, whole := journaled(t)
+	lines := bytes.SplitAfter(whole, []byte("\n"))
+	whole = bytes.Join(lines[:8], nil) // the header and a few slices
+	seed := uint64(time.Now().UnixNano())
+	rng := rand.New(rand.NewPCG(seed, 0))
+	for i := range *corruptions {
+		text := bytes.Clone(whole)
+		at := rng.IntN(len(text))
+		for range 1 + rng.IntN(3) {
+			switch to := min(len(text), at+1+rng.IntN(40)); rng.IntN(4) {
+			case 0:
+				text[at] ^= 1 << rng.IntN(8)
+			case 1:
+				text = slices.Delete(text, at, to)
+			case 2:
+				text = slices.Insert(text, at, text[at:to]...)
+			default:
+				text = text[:at]
+			}
+			if at >= len(text) {
+				break
+			}
+		}
+		res, err := Read(bytes.NewReader(text))
+		before := bytes.Count(whole[:at], []byte(`{"slice":`))
+		if bytes.LastIndexByte(whole[:at], '\n') < bytes.LastIndex(whole[:at], []byte(`{"slice":`)) {
+			before-- // the damaged line is one
+		}
+		switch {
+		case res == nil && err == nil:
+			t.Fatalf("seed %d, file %d: neither a result nor an error", seed, i)
+		case res == nil && before > 0:
+			t.Fatalf("seed %d, file %d, damaged at %d: %v, want the %d slices before", seed, i, at, err, before)
+		case res == nil:
+			continue
+		case len(res.Slices) < before:
+			t.Fatalf("seed %d, file %d, damaged at %d: %d slices, %v; want the %d before", seed, i, at, len(res.Slices), err, before)
+		}
+		for _, c := range res.Curves() {
+			analyze.Analyze(c, analyze.Options{}).Sentences()
+		}
 	}
 }

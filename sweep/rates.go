@@ -236,8 +236,10 @@ func (o *offering) offer(ctx context.Context, rate float64, round int) error {
 	if o.guard = t.Guard; o.guard != "" {
 		o.note(fmt.Sprintf("%s ends the open loop at %.0f requests/s", o.guard, rate))
 	}
+	err = o.Journal.rateTrial(t)
+	t.Measurement.Pack()
 	o.res.RateTrials = append(o.res.RateTrials, t)
-	return o.Journal.rateTrial(t)
+	return err
 }
 
 // lasting returns how long a trial at a rate is: as planned, or as long as a

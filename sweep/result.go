@@ -217,6 +217,7 @@ func merge(group []Slice) Trial {
 			t.Window.Merge(s.Window)
 		}
 	}
+	t.Measurement.Pack()
 	return t
 }
 

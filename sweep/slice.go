@@ -97,6 +97,7 @@ func (s *sweeper) measure(ctx context.Context, clients int) error {
 		if err := s.Journal.slice(x); err != nil {
 			return err
 		}
+		x.Measurement.Pack()
 		if !x.Superseded {
 			s.done++
 			s.have[visit{clients, s.pass}] = true

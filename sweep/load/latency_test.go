@@ -25,6 +25,13 @@ func TestLatencyShardsAndFile(t *testing.T) {
 				b.record(time.Duration(v), 1)
 			}
 		}
+		// Whatever is packed on the way.
+		for _, l := range []*Latency{&a, &b} {
+			if rapid.Bool().Draw(t, "packed") {
+				l.pack()
+			}
+		}
+		q := rapid.Float64Range(0, 1).Draw(t, "q")
 		a.Merge(&b)
 		data, err := json.Marshal(&a)
 		if err != nil {
@@ -36,7 +43,7 @@ func TestLatencyShardsAndFile(t *testing.T) {
 		}
 		for name, l := range map[string]*Latency{"merged": &a, "read": &read} {
 			if l.Count() != whole.Count() || l.Mean() != whole.Mean() || l.over != whole.over ||
-				l.Min() != whole.Min() || l.Max() != whole.Max() || l.Quantile(0.99) != whole.Quantile(0.99) {
+				l.Min() != whole.Min() || l.Max() != whole.Max() || l.Quantile(q) != whole.Quantile(q) {
 				t.Fatalf("%s: %+v is not the whole %+v", name, l, whole)
 			}
 		}

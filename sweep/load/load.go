@@ -314,6 +314,20 @@ func (m *Measurement) Clone() *Measurement {
 	return &c
 }
 
+// Pack gives up the memory that recording takes: a few hundred kilobytes for
+// each latency. It may still be merged with others.
+func (m *Measurement) Pack() {
+	m.Latency.pack()
+	for _, parts := range [][]Part{m.Commands, m.Nodes} {
+		for _, p := range parts {
+			p.Latency.pack()
+		}
+	}
+	if m.Open != nil {
+		m.Open.Slip.pack()
+	}
+}
+
 func (m *Measurement) addError(class string, e ErrorClass) {
 	if m.Errors == nil {
 		m.Errors = make(map[string]ErrorClass)
