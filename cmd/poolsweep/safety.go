@@ -30,6 +30,17 @@ func (s *safetyFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&s.dryRun, "dry-run", false, "print the plan, what it costs and what was checked; send no load")
 }
 
+// inShort writes a number with three digits or so.
+func inShort(x float64) string {
+	switch {
+	case x < 10:
+		return strconv.FormatFloat(x, 'f', 2, 64)
+	case x < 100:
+		return strconv.FormatFloat(x, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(x, 'f', 0, 64)
+}
+
 func (s *safetyFlags) guards() (sweep.Guards, error) {
 	g := sweep.Guards{MaxRate: s.maxRate, MaxP99: s.maxP99}
 	if s.maxServerCPU == "" {
@@ -98,7 +109,7 @@ func printPlan(ctx context.Context, out io.Writer, server *probe.Server, p sweep
 	if c.Exact {
 		bound = "in all, warm-ups apart"
 	}
-	fmt.Fprintf(out, "requests    %.3g million, %.3g MB to the server, %s\n", float64(c.Requests)/1e6, float64(c.Bytes)/1e6, bound)
+	fmt.Fprintf(out, "requests    %s million, %s MB to the server, %s\n", inShort(float64(c.Requests)/1e6), inShort(float64(c.Bytes)/1e6), bound)
 	if r := p.Rates; len(r.Offered) > 0 {
 		fmt.Fprintf(out, "rates       %d besides, in an open loop, each in %d trials of %v at least\n", len(r.Offered), p.Trials, p.Duration)
 	}
